@@ -1,0 +1,149 @@
+"""The tasks and their data: which file is fed, whether it holds what it should, its records."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import BinaryIO
+
+from morocco.errors import DataError
+
+_BOM = b"\xef\xbb\xbf"
+_CHUNK = 128 * 1024
+
+
+@dataclass(frozen=True)
+class Task:
+    """One task of Russian SuperGLUE."""
+
+    name: str
+    title: str
+    """The name of its folder in the site's archive."""
+    validation: str = "val.jsonl"
+    """The file of the folder that is fed."""
+
+
+TASKS = {
+    task.name: task
+    for task in (
+        Task("danetqa", "DaNetQA"),
+        Task("lidirus", "LiDiRus", "LiDiRus.jsonl"),
+        Task("muserc", "MuSeRC"),
+        Task("parus", "PARus"),
+        Task("rcb", "RCB"),
+        Task("rucos", "RuCoS"),
+        Task("russe", "RUSSE"),
+        Task("rwsd", "RWSD"),
+        Task("terra", "TERRa"),
+    )
+}
+
+
+@dataclass(frozen=True)
+class Records:
+    """The input of a run: the records of a file, cycled to a size."""
+
+    path: Path
+    count: int
+    """How many records are fed."""
+    distinct: int | None
+    """How many different `idx` they carry; None where a record has none."""
+    sha256: str
+    """Of the whole file."""
+
+
+def find_data(data_dir: Path, task_name: str) -> Path:
+    """Return the file that is fed for a task; DataError lists what was looked for."""
+    if task_name in ("", ".", "..") or "/" in task_name:
+        raise DataError(f"{task_name!r} is no name of a task; the nine are: {', '.join(TASKS)}.")
+    task = TASKS.get(task_name)
+    names = (
+        [f"{task.title}/{task.validation}"]
+        if task
+        else [f"{task_name}/val.jsonl", f"{task_name}.jsonl"]
+    )
+    for name in names:
+        if (data_dir / name).is_file():
+            return data_dir / name
+    looked_for = " and ".join(str(data_dir / name) for name in names)
+    hint = "" if task else f" The nine tasks of Russian SuperGLUE are: {', '.join(TASKS)}."
+    raise DataError(f"No data for the task {task_name!r}: looked for {looked_for}.{hint}")
+
+
+def load_records(path: Path, input_size: int) -> Records:
+    """Return the input of a run, every line of its file checked.
+
+    DataError names the file and the line that is no JSON object.
+    """
+    digest = hashlib.sha256()
+    seen: set[str] = set()
+    all_have_idx = True
+    total = 0
+    with _open(path) as file:
+        for number, line in enumerate(file, start=1):
+            digest.update(line)
+            text = _strip(line)
+            if not text:
+                continue
+            record = _parse_record(text, path, number)
+            total += 1
+            if total <= input_size:
+                all_have_idx = all_have_idx and "idx" in record
+                seen.add(str(record.get("idx")))
+    if not total:
+        raise DataError(f"{path} is empty: it must hold records, one JSON object a line.")
+    return Records(path, input_size, len(seen) if all_have_idx else None, digest.hexdigest())
+
+
+def iterate_chunks(records: Records) -> Iterator[tuple[bytes, int]]:
+    """Yield the input as (bytes, number of records), streamed: memory does not grow with it."""
+    chunk: list[bytes] = []
+    size = 0
+    for line in _cycle_lines(records):
+        chunk.append(line)
+        size += len(line)
+        if size >= _CHUNK:
+            yield b"".join(chunk), len(chunk)
+            chunk, size = [], 0
+    if chunk:
+        yield b"".join(chunk), len(chunk)
+
+
+def _cycle_lines(records: Records) -> Iterator[bytes]:
+    left = records.count
+    while left:
+        with _open(records.path) as file:
+            for line in file:
+                record = _strip(line)
+                if record:
+                    yield record + b"\n"
+                    left -= 1
+                if not left:
+                    return
+        if left == records.count:
+            raise DataError(f"{records.path} was emptied while it was being fed.")
+
+
+def _strip(line: bytes) -> bytes:
+    return line.removeprefix(_BOM).strip()
+
+
+def _open(path: Path) -> BinaryIO:
+    try:
+        return path.open("rb")
+    except OSError as error:
+        raise DataError(f"Cannot read {path}: {error.strerror}.") from None
+
+
+def _parse_record(line: bytes, path: Path, number: int) -> dict[str, object]:
+    try:
+        record = json.loads(line)
+    except (ValueError, RecursionError):
+        record = None
+    if not isinstance(record, dict):
+        text = line.decode("utf-8", "replace")[:60]
+        raise DataError(f"{path}, line {number}: not a JSON object: {text!r}.")
+    return record
