@@ -1,0 +1,36 @@
+"""The one place that turns an error into a line on stderr and an exit code."""
+
+from __future__ import annotations
+
+import sys
+
+import click
+
+from morocco.cli import cli
+from morocco.errors import MoroccoError
+
+
+def main() -> None:
+    """Run the command line and exit with its code."""
+    sys.exit(run())
+
+
+def run() -> int:
+    """Run the command line and return its exit code."""
+    try:
+        return int(cli.main(prog_name="morocco", standalone_mode=False) or 0)
+    except click.ClickException as error:
+        error.show()
+        return error.exit_code
+    except click.Abort:
+        return 130
+    except MoroccoError as error:
+        click.echo(f"morocco: error: {error}", err=True)
+        return error.exit_code
+    except BrokenPipeError:  # whoever read our output has seen enough, as `head` does
+        sys.stderr.close()
+        return 1
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,115 @@
+"""The command `bench`: everything checked and opened in order, then one measurement."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from morocco.bench import Plan, run_bench
+from morocco.errors import DataError
+from morocco.gpu import Gpus
+from morocco.live import Screen, summarise
+from morocco.logs import LogPath
+from morocco.signals import StopSignals
+from morocco.sink import FileSink, Sink, StreamSink, open_predictions
+from morocco.target import OnPull, Target
+from morocco.targets import is_process, make_container, make_process, parse_env
+from morocco.tasks import find_data, load_records
+from morocco.units import Seconds
+
+
+@dataclass(frozen=True)
+class BenchOptions:
+    """The command line of `bench`, as it was parsed."""
+
+    target: str
+    data_dir: Path
+    task: str
+    input_size: int
+    batch_size: int
+    output: Path | None
+    force: bool
+    predictions: Path | None
+    gpus: str
+    rate: float
+    timeout: Seconds | None
+    pull: Any
+    network: str
+    memory: str | None
+    cpus: float | None
+    shm_size: str
+    env: Sequence[str]
+    quiet: bool
+
+    def for_record(self) -> dict[str, Any]:
+        """Return the options that shape a run; the values of variables may be secret."""
+        shaping = ("gpus", "rate", "timeout", "network", "memory", "cpus", "shm_size")
+        names = [setting.partition("=")[0] for setting in self.env]
+        return {name: getattr(self, name) for name in shaping} | {"env": names}
+
+
+def bench_command(options: BenchOptions) -> None:
+    """Measure one target; raises a MoroccoError for whatever goes wrong."""
+    signals = StopSignals()
+    signals.install()
+    live = sys.stderr.isatty() and not (options.output is None and sys.stdout.isatty())
+    with ExitStack() as stack:
+        screen = stack.enter_context(Screen(live=live, quiet=options.quiet))
+        with signals.interruptible():
+            records = load_records(find_data(options.data_dir, options.task), options.input_size)
+            gpus = stack.enter_context(Gpus.open(options.gpus))
+            target = _make_target(options, gpus, screen.pull)
+            predictions = stack.enter_context(open_predictions(options.predictions))
+            sink = _open_sink(options, screen)
+        plan = Plan(
+            task=options.task,
+            records=records,
+            batch_size=options.batch_size,
+            period=1 / options.rate,
+            timeout=options.timeout,
+            arguments=options.for_record(),
+        )
+        record = run_bench(plan, target, gpus, sink, screen, predictions, signals.interruptible)
+        screen.say(summarise(record, options.output))
+
+
+def _make_target(options: BenchOptions, gpus: Gpus, on_pull: OnPull) -> Target:
+    arguments = ["--batch-size", str(options.batch_size)]
+    env = parse_env(options.env)
+    if is_process(options.target):
+        return make_process(options.target, arguments, env, options.gpus, gpus)
+    from morocco.container import ContainerOptions  # which loads docker, in vain for a process
+
+    limits = ContainerOptions(
+        pull=options.pull,
+        network=options.network,
+        memory=options.memory,
+        cpus=options.cpus,
+        shm_size=options.shm_size,
+        env=env,
+    )
+    return make_container(options.target, arguments, limits, gpus, on_pull)
+
+
+def _open_sink(options: BenchOptions, screen: Screen) -> Sink:
+    if options.output is None:
+        return StreamSink(sys.stdout)
+    name = LogPath.parse(options.output.absolute())
+    if name is None:
+        screen.warn(
+            f"`morocco stats` will not find {options.output}: it looks for "
+            f"{options.task}/{options.input_size}_{options.batch_size}_01.jsonl."
+        )
+    elif (name.input_size, name.batch_size) != (options.input_size, options.batch_size):
+        raise DataError(
+            f"{options.output} is the name of a run of {name.input_size} records in batches of "
+            f"{name.batch_size}; this one has --input-size {options.input_size} --batch-size "
+            f"{options.batch_size}."
+        )
+    elif name.task != options.task:
+        screen.warn(f"{options.output} lies in the folder of another task than {options.task}.")
+    return FileSink(options.output, replace=options.force)

@@ -1,0 +1,274 @@
+"""A container as the target: created, attached to, started, fed, drained, removed."""
+
+from __future__ import annotations
+
+import os
+import select
+import threading
+import time
+import uuid
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from datetime import datetime, timezone
+from types import TracebackType
+from typing import Any
+
+from docker import DockerClient
+from docker.errors import APIError, NotFound
+from docker.models.containers import Container
+from docker.types import DeviceRequest, LogConfig
+from requests.exceptions import RequestException
+
+from morocco.attach import AttachedStreams
+from morocco.engine import PullPolicy, connect, engine_errors, engine_name, ensure_image
+from morocco.errors import EngineError, TargetError
+from morocco.host import created_at
+from morocco.target import Channel, Exit, Identity, OnPull
+from morocco.units import Seconds
+
+LABEL = "morocco"
+"""On every container that morocco starts, so that a forgotten one can be found."""
+
+
+@dataclass(frozen=True)
+class ContainerOptions:
+    """What a user may say of how the container runs."""
+
+    pull: PullPolicy = "missing"
+    network: str = "none"
+    memory: str | None = None
+    """A limit as Docker writes it: 8g, 512m."""
+    cpus: float | None = None
+    shm_size: str = "1g"
+    env: Mapping[str, str] = field(default_factory=dict)
+
+    def limits(self) -> dict[str, str]:
+        """Return those that were set, for the record."""
+        limits = {"network": self.network, "shm_size": self.shm_size}
+        if self.memory is not None:
+            limits["memory"] = self.memory
+        if self.cpus is not None:
+            limits["cpus"] = str(self.cpus)
+        return limits
+
+
+class ContainerTarget:
+    """A container of an image; leaving the context removes it, whatever happened."""
+
+    def __init__(
+        self,
+        image: str,
+        arguments: Sequence[str],
+        options: ContainerOptions,
+        gpus: Sequence[tuple[int, str]],
+        on_pull: OnPull,
+    ) -> None:
+        """`gpus` are the (index, UUID) of the GPUs that the container is given."""
+        self._image = image
+        self._arguments = list(arguments)
+        self._options = options
+        self._gpus = list(gpus)
+        self._on_pull = on_pull
+        # Chosen here, so that it can be removed even if the answer to `create` never came.
+        self._name = f"morocco-{uuid.uuid4().hex[:12]}"
+        self._connected: DockerClient | None = None
+        self._attached: AttachedStreams | None = None
+        self._watcher: threading.Thread | None = None
+        self._ended: Seconds | None = None
+        self.identity = Identity(image)
+
+    def __enter__(self) -> ContainerTarget:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        if self._attached is not None:
+            self._attached.close()
+        if self._connected is not None:
+            self._remove(self._connected)
+
+    def prepare(self) -> None:
+        """Create the container, its image pulled where needed, and attach to its streams."""
+        self._connected = connect()
+        with engine_errors("Cannot ask the engine what it is"):
+            engine = engine_name(self._client)
+        image = ensure_image(self._client, self._image, self._options.pull, self._on_pull)
+        self.identity = Identity(
+            self._image,
+            tuple(self._arguments),
+            image.id,
+            tuple(image.attrs.get("RepoDigests") or ()),
+            engine,
+            self._options.limits(),
+        )
+        with engine_errors(f"Cannot create a container of {self._image}"):
+            self._container: Container = self._client.containers.create(
+                image, self._arguments, **self._settings(engine)
+            )
+            attached = self._client.api.attach_socket(
+                self._name, params={"stdin": 1, "stdout": 1, "stderr": 1, "stream": 1}
+            )
+        self._attached = AttachedStreams(attached._sock)
+
+    def _settings(self, engine: str) -> dict[str, Any]:
+        options = self._options
+        return {
+            "name": self._name,
+            "labels": {LABEL: str(os.getpid())},
+            "stdin_open": True,
+            "environment": dict(options.env),
+            "network_mode": options.network,
+            "shm_size": options.shm_size,
+            "mem_limit": options.memory,
+            "memswap_limit": options.memory,  # no swap: it would hide the limit and slow the model
+            "nano_cpus": None if options.cpus is None else int(options.cpus * 1e9),
+            "security_opt": ["no-new-privileges"],
+            # The default driver would write every prediction to the engine's disk as well.
+            "log_config": LogConfig(type="none"),
+            "device_requests": self._device_requests(engine),
+        }
+
+    def _device_requests(self, engine: str) -> list[DeviceRequest]:
+        if not self._gpus:
+            return []
+        if engine.startswith("Podman"):  # which ignores the other form without a word
+            names = [f"nvidia.com/gpu={index}" for index, _ in self._gpus]
+            return [DeviceRequest(driver="cdi", device_ids=names)]
+        uuids = [uuid for _, uuid in self._gpus]
+        return [DeviceRequest(device_ids=uuids, capabilities=[["gpu"]])]
+
+    def start(self) -> Seconds:
+        """Start the container; the engine answers a few ms after the new program was loaded."""
+        self._start_asked = time.time()
+        try:
+            with engine_errors(f"Cannot start {self._image}"):
+                self._container.start()
+        except EngineError as error:
+            raise self._explain(str(error)) from None
+        return time.monotonic()
+
+    def _explain(self, message: str) -> EngineError | TargetError:
+        if "could not select device driver" in message or "nvidia-container" in message:
+            return EngineError(
+                f"{message}. Docker cannot hand out GPUs: install the NVIDIA Container Toolkit and "
+                "restart the engine, or measure on the CPU with --gpus none."
+            )
+        if "connection" in message and "lost" in message:
+            return EngineError(message)
+        return TargetError(
+            f"{message}. The container's command cannot be run: check ENTRYPOINT and CMD of the "
+            "image."
+        )
+
+    def find_pid(self) -> int | None:
+        """Return the main process as this machine sees it.
+
+        EngineError where the engine's processes are not visible from here.
+        """
+        state = self._state()
+        while state["Pid"] == 0 and state["Status"] in ("created", "running"):
+            time.sleep(0.01)
+            state = self._state()
+        pid = int(state["Pid"])
+        if pid == 0:
+            return None
+        created = created_at(pid)
+        if created is not None and created < self._start_asked - 10:
+            raise EngineError(
+                "The processes of the container are not visible from here: run morocco on the "
+                "engine's host, or in a container with --pid=host."
+            )
+        self._watch_end(pid)
+        return pid
+
+    def _state(self) -> dict[str, Any]:
+        with engine_errors("Cannot ask the engine about the container"):
+            self._container.reload()
+        state: dict[str, Any] = self._container.attrs["State"]
+        return state
+
+    def _watch_end(self, pid: int) -> None:
+        """Note the moment the process ends: the engine tells of it some 25 ms later."""
+        try:
+            handle = os.pidfd_open(pid)
+        except OSError:  # an old kernel, or a sandbox; `wait` then asks the engine
+            return
+
+        def watch() -> None:
+            poll = select.poll()
+            poll.register(handle, select.POLLIN)
+            poll.poll()
+            self._ended = time.monotonic()
+            os.close(handle)
+
+        self._watcher = threading.Thread(target=watch, name="watcher", daemon=True)
+        self._watcher.start()
+
+    def write(self, data: bytes) -> None:
+        """Feed all of `data`."""
+        self._streams.write(data)
+
+    def close_input(self) -> None:
+        """Shut the writing side, which ends the container's input."""
+        self._streams.close_input()
+
+    def unread_input(self) -> int:
+        """Return 0: what lies in the engine's own buffers cannot be seen."""
+        return 0
+
+    def output(self) -> Iterator[tuple[Channel, bytes]]:
+        """Yield stdout and stderr as they come; the engine mixes them into frames."""
+        return self._streams.output()
+
+    def wait(self) -> Exit:
+        """Wait for the end; EngineError if the engine goes away before."""
+        with engine_errors(f"While {self._image} was running"):
+            status = self._client.api.wait(self._name, timeout=None)
+        state = self._state()
+        if self._watcher is not None:
+            self._watcher.join(timeout=1)
+        if self._ended is None:
+            self._ended = _monotonic(state["FinishedAt"])
+        return Exit(int(status["StatusCode"]), self._ended, bool(state.get("OOMKilled")))
+
+    def kill(self) -> None:
+        """Kill all processes of the container."""
+        with suppress(APIError, RequestException):
+            self._client.api.kill(self._name)
+
+    @property
+    def _streams(self) -> AttachedStreams:
+        if self._attached is None:
+            raise RuntimeError("prepare() comes first")
+        return self._attached
+
+    @property
+    def _client(self) -> DockerClient:
+        if self._connected is None:
+            raise RuntimeError("prepare() comes first")
+        return self._connected
+
+    def _remove(self, client: DockerClient) -> None:
+        try:
+            client.api.remove_container(self._name, v=True, force=True)
+        except NotFound:
+            pass
+        except (APIError, RequestException) as error:
+            raise EngineError(
+                f"The connection to the Docker engine is lost ({error}). The container may still "
+                f"be there; once the engine runs again: docker rm -f {self._name}"
+            ) from None
+        finally:
+            client.close()
+
+
+def _monotonic(engine_time: str) -> Seconds:
+    """Return a time of the engine (RFC 3339 with nanoseconds) on the monotonic clock."""
+    seconds, _, fraction = engine_time.rstrip("Z").partition(".")
+    whole = datetime.fromisoformat(seconds).replace(tzinfo=timezone.utc).timestamp()
+    return whole + float(f"0.{fraction or 0}") - time.time() + time.monotonic()

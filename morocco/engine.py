@@ -1,0 +1,151 @@
+"""The container engine: reach it, know what it is, have an image ready."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any, Literal
+from urllib.parse import urlsplit
+
+import docker
+from docker import DockerClient
+from docker.errors import APIError, DockerException, ImageNotFound, NotFound
+from docker.models.images import Image
+from docker.utils import parse_repository_tag
+from requests.exceptions import RequestException
+
+from morocco.errors import EngineError
+from morocco.target import OnPull, PullEvent
+
+PullPolicy = Literal["missing", "always", "never"]
+
+_LOCAL_HOSTS = ("localhost", "127.0.0.1", "::1", "localunixsocket")
+_TIMEOUT = 600
+"""Seconds: starting a container on a cold disk, or a silent stretch of a pull, may take minutes."""
+
+
+def connect() -> DockerClient:
+    """Return a client of the engine; EngineError if it is away or not on this machine."""
+    try:
+        client = docker.from_env(timeout=_TIMEOUT)
+        system = client.info()
+    except (DockerException, RequestException, ValueError) as error:
+        raise EngineError(
+            f"Cannot reach the Docker engine at {_address()}: {_root_cause(error)}. Start it "
+            "(sudo systemctl start docker), join the group `docker`, or set DOCKER_HOST. Without "
+            "an engine, morocco measures a bare process: exec:COMMAND."
+        ) from None
+    url = urlsplit(client.api.base_url)
+    local = "unix" in url.scheme or url.hostname in (
+        "localhost",
+        "127.0.0.1",
+        "::1",
+        "localunixsocket",
+    )
+    if not local or system.get("OperatingSystem") == "Docker Desktop":
+        client.close()
+        raise EngineError(
+            f"The engine at {_address()} runs on another machine (or in the virtual machine of "
+            "Docker Desktop), where morocco cannot see the processes it measures. Run morocco on "
+            "the engine's own Linux host."
+        )
+    return client
+
+
+def _is_local(base_url: str) -> bool:
+    url = urlsplit(base_url)
+    return "unix" in url.scheme or url.hostname in _LOCAL_HOSTS
+
+
+def engine_name(client: DockerClient) -> str:
+    """Return name and version: `Docker Engine 20.10.24`, `Podman Engine 4.9.3`."""
+    version = client.version()
+    components = version.get("Components") or [{"Name": "Engine", **version}]
+    name = components[0].get("Name", "Engine")
+    name = "Docker Engine" if name == "Engine" else name
+    return f"{name} {components[0].get('Version', '')}".strip()
+
+
+def ensure_image(client: DockerClient, name: str, policy: PullPolicy, on_pull: OnPull) -> Image:
+    """Return the image, pulled first where the policy says so."""
+    if policy != "always":
+        try:
+            with engine_errors(f"Cannot look up the image {name}"):
+                return client.images.get(name)
+        except _Missing:
+            if policy == "never":
+                raise EngineError(
+                    f"There is no image {name} on this machine. Build it, or let morocco pull it "
+                    "(--pull missing)."
+                ) from None
+    try:
+        return _pull(client, name, on_pull)
+    except _Missing as error:
+        raise _not_pullable(name, str(error)) from None
+
+
+def _pull(client: DockerClient, name: str, on_pull: OnPull) -> Image:
+    repository, tag = parse_repository_tag(name)
+    try:
+        for event in client.api.pull(repository, tag or "latest", stream=True, decode=True):
+            if "error" in event:
+                raise _not_pullable(name, event["error"])
+            on_pull(_pull_event(event))
+        return client.images.get(name)
+    except (APIError, RequestException) as error:
+        raise _not_pullable(name, _root_cause(error)) from None
+
+
+def _pull_event(event: dict[str, Any]) -> PullEvent:
+    detail = event.get("progressDetail") or {}
+    return PullEvent(
+        event.get("id", ""),
+        event.get("status", ""),
+        int(detail.get("current") or 0),
+        int(detail.get("total") or 0),
+    )
+
+
+def _not_pullable(name: str, cause: str) -> EngineError:
+    return EngineError(
+        f"The image {name} is not on this machine and cannot be pulled: {cause.rstrip('.')}. Check "
+        "its name, or `docker login` if it is private."
+    )
+
+
+class _Missing(EngineError):
+    """The thing asked for is not there."""
+
+
+@contextmanager
+def engine_errors(failed: str) -> Iterator[None]:
+    """Turn what the engine raises, or the way to it, into an EngineError; `failed` begins it."""
+    try:
+        yield
+    except (NotFound, ImageNotFound) as error:
+        raise _Missing(f"{failed}: {error.explanation}") from None
+    except APIError as error:
+        raise EngineError(f"{failed}: {_root_cause(error)}") from None
+    except (RequestException, OSError) as error:
+        raise EngineError(
+            f"{failed}: the connection to the Docker engine is lost ({_root_cause(error)}). Look "
+            "at its log: journalctl -u docker."
+        ) from None
+
+
+def _root_cause(error: BaseException) -> str:
+    """Return the innermost reason, without the wrappings of HTTP."""
+    if isinstance(error, APIError) and error.explanation:
+        return str(error.explanation).strip()
+    while True:
+        inner = next((arg for arg in reversed(error.args) if isinstance(arg, BaseException)), None)
+        following = inner or error.__context__
+        if following is None:
+            break
+        error = following
+    return str(getattr(error, "strerror", None) or error).strip()
+
+
+def _address() -> str:
+    return os.environ.get("DOCKER_HOST", "unix:///var/run/docker.sock")

@@ -1,0 +1,54 @@
+"""What the command line takes beyond numbers and names: sizes, durations, variables."""
+
+from __future__ import annotations
+
+import re
+
+import click
+
+from morocco.units import Seconds
+
+_SIZE = re.compile(r"[0-9]+[bkmg]?", re.IGNORECASE)
+_DURATION = re.compile(r"([0-9]+(?:\.[0-9]+)?)([smh]?)")
+_SECONDS = {"": 1, "s": 1, "m": 60, "h": 3600}
+
+
+class Size(click.ParamType[str]):
+    """An amount of memory as Docker writes it."""
+
+    name = "size"
+
+    def convert(self, value: str, param: click.Parameter | None, ctx: click.Context | None) -> str:
+        """Return the text itself, once it is known to be right."""
+        if not _SIZE.fullmatch(value):
+            self.fail(f"{value!r} is no size; write it as 512m or 8g.", param, ctx)
+        return value
+
+
+class Duration(click.ParamType[Seconds]):
+    """A time span: 90, 90s, 30m, 2h."""
+
+    name = "duration"
+
+    def convert(
+        self, value: str | Seconds, param: click.Parameter | None, ctx: click.Context | None
+    ) -> Seconds:
+        """Return the span in seconds."""
+        if isinstance(value, float):
+            return value
+        match = _DURATION.fullmatch(value.strip())
+        if match is None or float(match[1]) == 0:
+            self.fail(f"{value!r} is no duration; write it as 90s, 30m or 2h.", param, ctx)
+        return float(match[1]) * _SECONDS[match[2]]
+
+
+class Variable(click.ParamType[str]):
+    """A variable of the environment: KEY=VALUE, or KEY alone for the value it has here."""
+
+    name = "key[=value]"
+
+    def convert(self, value: str, param: click.Parameter | None, ctx: click.Context | None) -> str:
+        """Return the text itself, once it is known to have a key."""
+        if not value.partition("=")[0]:
+            self.fail(f"{value!r} is not KEY=VALUE.", param, ctx)
+        return value

@@ -1,0 +1,160 @@
+"""A bare process as the target: for machines without a container engine, and for Apptainer."""
+
+from __future__ import annotations
+
+import array
+import fcntl
+import os
+import selectors
+import shlex
+import signal
+import subprocess
+import termios
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
+from types import TracebackType
+
+from morocco.errors import TargetError
+from morocco.host import count_oom_kills, descendants
+from morocco.target import EXEC_PREFIX, Channel, Exit, Identity
+from morocco.units import Seconds
+
+_READ_SIZE = 1024 * 1024
+_SIGKILLED = 128 + signal.SIGKILL
+
+
+class ProcessTarget:
+    """A command of this machine, in a session of its own, so that Ctrl-C reaches only morocco."""
+
+    def __init__(self, command: str, arguments: Sequence[str], env: Mapping[str, str]) -> None:
+        """`command` is split as a shell would; `env` is added to the environment."""
+        try:
+            self._args = [*shlex.split(command), *arguments]
+        except ValueError as error:
+            raise TargetError(f"Cannot read the command {command!r}: {error}.") from None
+        if len(self._args) == len(arguments):
+            raise TargetError(f"{EXEC_PREFIX} needs a command, as in 'exec:python infer.py'.")
+        self.identity = Identity(EXEC_PREFIX + command, command=tuple(self._args))
+        self._env = {**os.environ, **env}
+        self._process: subprocess.Popen[bytes] | None = None
+        self._stdin = self._stdin_read_end = -1
+        self._oom_kills: int | None = None
+
+    def __enter__(self) -> ProcessTarget:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        if self._process is not None:
+            self.kill()
+            self._process.wait()
+        for stream in (self._process.stdout, self._process.stderr) if self._process else ():
+            if stream is not None:
+                stream.close()
+        self._close_stdin_read_end()
+        self.close_input()
+
+    def prepare(self) -> None:
+        """Nothing to do."""
+
+    def start(self) -> Seconds:
+        """Start the process; TargetError where the command cannot be run."""
+        # The read end stays open here too, so that what the target left unread can be counted.
+        self._stdin_read_end, self._stdin = os.pipe()
+        self._oom_kills = count_oom_kills()
+        try:
+            self._process = subprocess.Popen(
+                self._args,
+                bufsize=0,
+                stdin=self._stdin_read_end,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.PIPE,
+                env=self._env,
+                start_new_session=True,
+            )
+        except OSError as error:
+            command = shlex.join(self._args)
+            raise TargetError(f"Cannot run `{command}`: {error.strerror}.") from None
+        return time.monotonic()  # Popen returns when the new program has been loaded
+
+    def find_pid(self) -> int | None:
+        """Return the id of the process."""
+        return self._running.pid
+
+    def write(self, data: bytes) -> None:
+        """Feed all of `data`."""
+        rest = memoryview(data)
+        while rest:
+            rest = rest[os.write(self._stdin, rest) :]
+
+    def close_input(self) -> None:
+        """Close the write end, which ends the input."""
+        if self._stdin >= 0:
+            os.close(self._stdin)
+            self._stdin = -1
+
+    def unread_input(self) -> int:
+        """Return how many bytes are left in the pipe, and end a `write` that waits for it."""
+        if self._stdin_read_end < 0:
+            return 0
+        count = array.array("i", [0])
+        fcntl.ioctl(self._stdin_read_end, termios.FIONREAD, count)
+        self._close_stdin_read_end()
+        return count[0]
+
+    def output(self) -> Iterator[tuple[Channel, bytes]]:
+        """Yield stdout and stderr as they come."""
+        channels: tuple[Channel, ...] = ("stdout", "stderr")
+        with selectors.DefaultSelector() as selector:
+            for channel in channels:
+                selector.register(getattr(self._running, channel), selectors.EVENT_READ, channel)
+            while selector.get_map():
+                for key, _ in selector.select():
+                    if data := os.read(key.fd, _READ_SIZE):
+                        yield key.data, data
+                    else:
+                        selector.unregister(key.fileobj)
+
+    def wait(self) -> Exit:
+        """Wait for the process, then end what it left behind, as a container's end does."""
+        pid = self._running.pid
+        os.waitid(os.P_PID, pid, os.WEXITED | os.WNOWAIT)
+        ended = time.monotonic()
+        self._kill_session()
+        code = self._running.wait()
+        code = code if code >= 0 else 128 - code
+        return Exit(code, ended, out_of_memory=code == _SIGKILLED and self._kernel_killed())
+
+    def kill(self) -> None:
+        """Kill the process, its session and its descendants that left the session."""
+        if self._running.returncode is None:
+            below = descendants([self._running.pid]) - {self._running.pid}
+            self._kill_session()
+            for pid in below:
+                with suppress(ProcessLookupError, PermissionError):
+                    os.kill(pid, signal.SIGKILL)
+
+    @property
+    def _running(self) -> subprocess.Popen[bytes]:
+        if self._process is None:
+            raise RuntimeError("start() comes first")
+        return self._process
+
+    def _kill_session(self) -> None:
+        # Not waited for yet, so the number of the group cannot belong to anybody else.
+        with suppress(ProcessLookupError, PermissionError):
+            os.killpg(self._running.pid, signal.SIGKILL)
+
+    def _kernel_killed(self) -> bool:
+        now = count_oom_kills()
+        return now is not None and self._oom_kills is not None and now > self._oom_kills
+
+    def _close_stdin_read_end(self) -> None:
+        if self._stdin_read_end >= 0:
+            os.close(self._stdin_read_end)
+            self._stdin_read_end = -1

@@ -1,0 +1,89 @@
+"""The thread that reads host and GPU on a fixed beat."""
+
+from __future__ import annotations
+
+import math
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from morocco.logs import Sample
+from morocco.units import Seconds
+
+Read = Callable[[Seconds], Sample | None]
+"""Takes the moment (monotonic clock) and returns its sample, or None for no sample."""
+
+
+@dataclass(frozen=True)
+class Beats:
+    """How well the beat was kept."""
+
+    due: int
+    missed: int
+    """Skipped because the beat before came too late."""
+
+
+class Sampler:
+    """Calls `read` at start, start + period, start + 2 periods …, and hands on what it returns.
+
+    Deadlines are fractions of the start, so that the beat does not drift; a beat that comes late
+    by a period or more is skipped and counted. An exception ends the thread and is kept:
+    `on_failure` tells of it at once, `stop` raises it.
+    """
+
+    def __init__(
+        self,
+        period: Seconds,
+        read: Read,
+        write: Callable[[Sample], None],
+        on_failure: Callable[[Exception], None],
+    ) -> None:
+        self._period = period
+        self._read = read
+        self._write = write
+        self._on_failure = on_failure
+        self._stopping = threading.Event()
+        self._thread = threading.Thread(target=self._run, name="sampler", daemon=True)
+        self._start: Seconds = 0.0
+        self._due = 0
+        self._missed = 0
+        self.failure: Exception | None = None
+
+    def start(self, start: Seconds) -> None:
+        """Take the sample of `start` (monotonic clock) now and go on in a thread."""
+        self._start = start
+        sample = self._read(start)
+        if sample is not None:
+            self._write(sample)
+        self._thread.start()
+
+    def stop(self) -> Beats:
+        """End the thread; raises what it raised."""
+        self._stopping.set()
+        if self._thread.ident is not None:
+            self._thread.join()
+        if self.failure is not None:
+            raise self.failure
+        return Beats(self._due + 1, self._missed)
+
+    def _run(self) -> None:
+        try:
+            while self._wait_for_next_beat():
+                sample = self._read(time.monotonic())
+                if sample is not None:
+                    self._write(sample)
+        except Exception as error:
+            self.failure = error
+            self._on_failure(error)
+
+    def _wait_for_next_beat(self) -> bool:
+        """Return True at the next beat, False as soon as the thread is told to stop."""
+        passed = math.floor((time.monotonic() - self._start) / self._period)
+        skipped = max(0, passed - self._due)
+        deadline = self._start + (self._due + skipped + 1) * self._period
+        if self._stopping.wait(deadline - time.monotonic()):
+            return False
+        self._due += skipped + 1
+        self._missed += skipped
+        return True

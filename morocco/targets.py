@@ -1,0 +1,59 @@
+"""From the TARGET of the command line to something that can be measured."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
+
+from morocco.gpu import Gpus
+from morocco.target import EXEC_PREFIX, OnPull, Target
+
+if TYPE_CHECKING:
+    from morocco.container import ContainerOptions
+
+
+def is_process(spec: str) -> bool:
+    """Return whether `spec` names a bare process rather than an image."""
+    return spec.startswith(EXEC_PREFIX)
+
+
+def make_process(
+    spec: str, arguments: Sequence[str], env: Mapping[str, str], gpu_choice: str, gpus: Gpus
+) -> Target:
+    """Return a bare process that sees the GPUs it was given, and no others where some were named.
+
+    TargetError for a command that cannot be read.
+    """
+    from morocco.process import ProcessTarget
+
+    visible = {}
+    if gpu_choice not in ("auto", "all"):
+        names = ",".join(info.uuid for info in gpus.infos)
+        visible = {"CUDA_VISIBLE_DEVICES": names, "NVIDIA_VISIBLE_DEVICES": names or "void"}
+    return ProcessTarget(spec.removeprefix(EXEC_PREFIX), arguments, {**visible, **env})
+
+
+def make_container(
+    image: str, arguments: Sequence[str], options: ContainerOptions, gpus: Gpus, on_pull: OnPull
+) -> Target:
+    """Return a container of an image; the engine is not touched yet."""
+    from morocco.container import ContainerTarget
+
+    given = [(info.index, info.uuid) for info in gpus.infos]
+    return ContainerTarget(image, arguments, options, given, on_pull)
+
+
+def parse_env(settings: Sequence[str]) -> dict[str, str]:
+    """Return the variables of `KEY=VALUE` and `KEY` (the value it has here), as Docker reads them.
+
+    ValueError names a setting without a key.
+    """
+    env = {}
+    for setting in settings:
+        key, equals, value = setting.partition("=")
+        if not key:
+            raise ValueError(f"{setting!r} is not KEY=VALUE")
+        if equals or key in os.environ:
+            env[key] = value if equals else os.environ[key]
+    return env
