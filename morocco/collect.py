@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import zipfile
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack
@@ -63,7 +64,7 @@ def _find(path: Path, stack: ExitStack, remarks: list[str]) -> Iterator[_Found]:
     elif zipfile.is_zipfile(path):
         yield from _find_in_zip(path, stack.enter_context(zipfile.ZipFile(path)), remarks)
     else:
-        log_path = LogPath.parse(path.absolute())
+        log_path = LogPath.parse(_absolute(path))
         if log_path is None:
             raise DataError(f"{path} is not named like a log: {PATTERN}.")
         yield _file(path, log_path)
@@ -71,7 +72,7 @@ def _find(path: Path, stack: ExitStack, remarks: list[str]) -> Iterator[_Found]:
 
 def _find_in_folder(folder: Path, remarks: list[str]) -> Iterator[_Found]:
     for path in sorted(folder.rglob("*.jsonl*")):
-        log_path = LogPath.parse(path.absolute())
+        log_path = LogPath.parse(_absolute(path))
         if log_path is not None and path.is_file():
             yield _file(path, log_path)
         else:
@@ -87,13 +88,19 @@ def _find_in_zip(path: Path, archive: zipfile.ZipFile, remarks: list[str]) -> It
         else:
             # Entries of a zip without folders above the tasks belong to the zip itself.
             inner = str(PurePath(info.filename).parent.parent)
-            model_dir = str(path.absolute()) if inner == "." else f"{path.absolute()}/{inner}"
+            zip_dir = str(_absolute(path))
+            model_dir = zip_dir if inner == "." else f"{zip_dir}/{inner}"
             yield _Found(name, model_dir, log_path, lambda info=info: archive.open(info))  # type: ignore[misc]
 
 
 def _file(path: Path, log_path: LogPath) -> _Found:
-    model_dir = str(path.absolute().parent.parent)
+    model_dir = str(_absolute(path).parent.parent)
     return _Found(str(path), model_dir, log_path, lambda: path.open("rb"))
+
+
+def _absolute(path: Path) -> Path:
+    """Return the path without `..`, which would name no model; links keep their names."""
+    return Path(os.path.abspath(path))  # noqa: PTH100
 
 
 def _remark_on(name: str, remarks: list[str]) -> None:

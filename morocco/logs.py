@@ -11,7 +11,6 @@ import json
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass
-from math import isfinite
 from pathlib import PurePath
 from typing import Any, NamedTuple
 
@@ -22,6 +21,8 @@ KEYS = ("timestamp", "cpu_usage", "ram", "gpu_usage", "gpu_ram")
 
 _LOG_NAME = re.compile(r"([0-9]+)_([0-9]+)_([0-9]+)\.jsonl")
 _MAX_LINE = 64 * 1024
+_BEYOND = 2**63
+"""No reading is as large; infinity and NaN, which Python's JSON takes, are not below it either."""
 
 
 class Sample(NamedTuple):
@@ -153,7 +154,7 @@ def _in_order(values: dict[str, Any]) -> dict[str, Any]:
 
 def _is_number(value: object) -> bool:
     kind = type(value)  # bool is an int to isinstance
-    return kind is int or (kind is float and isfinite(value))  # type: ignore[arg-type]
+    return (kind is int or kind is float) and abs(value) < _BEYOND  # type: ignore[arg-type]
 
 
 def _quote(line: bytes) -> str:

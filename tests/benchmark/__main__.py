@@ -1,0 +1,40 @@
+"""`make benchmark`: every figure that morocco promises, beside its target.
+
+Takes some minutes and wants a machine that does nothing else. Names as arguments choose among
+speed, beat, throughput and startup.
+"""
+
+from __future__ import annotations
+
+import sys
+import tempfile
+from pathlib import Path
+
+from beat import measure_beat
+from figures import Figure, format_table
+from speed import measure_speed
+from startup import measure_startup
+from throughput import measure_throughput
+
+_BENCHMARKS = {
+    "startup": measure_startup,
+    "speed": measure_speed,
+    "beat": measure_beat,
+    "throughput": measure_throughput,
+}
+
+
+def main(names: list[str]) -> None:
+    """Measure, print the table, and exit with 1 where a target is missed."""
+    figures: list[Figure] = []
+    for name in names or _BENCHMARKS:
+        with tempfile.TemporaryDirectory() as folder:
+            for figure in _BENCHMARKS[name](Path(folder)):
+                print(f"{figure.name}: {figure.measured}", file=sys.stderr, flush=True)  # noqa: T201
+                figures.append(figure)
+    print(format_table(figures))  # noqa: T201
+    sys.exit(not all(figure.reached for figure in figures))
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

@@ -1,0 +1,83 @@
+"""Whether a container of known speed is measured at that speed."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from engine import build_image
+from figures import Figure
+from program import morocco
+
+RATE = 400
+_REPEATS = 3
+
+
+@dataclass(frozen=True)
+class _Case:
+    name: str
+    arguments: str
+    record_size: int
+    before: tuple[str, str]
+    """What the first tool gives for 800 and for 2000 records."""
+
+
+_CASES = (
+    _Case(
+        "imports 3 s, then reads; 1.5 KB",
+        f"--rate {RATE} --start-up 3 --read late",
+        1500,
+        ("-837", "1044"),
+    ),
+    _Case(
+        "reads, then starts up 3 s; 220 B",
+        f"--rate {RATE} --start-up 3 --read early",
+        220,
+        ("358", "392"),
+    ),
+)
+
+
+def measure_speed(folder: Path) -> Iterator[Figure]:
+    """Yield the speed that `stats` gives, for both ways to start and two input sizes."""
+    for number, case in enumerate(_CASES):
+        data, logs = folder / f"data{number}", folder / f"model{number}"
+        write_records(data / "metronome.jsonl", case.record_size)
+        with build_image(case.arguments) as image:
+            for size in (1, 800, 2000):
+                for index in range(1, _REPEATS + 1):
+                    _bench(image, data, logs, size, index)
+        for line in morocco("stats", str(logs)).splitlines():
+            estimate = json.loads(line)
+            yield _figure(case, estimate["input_size"], estimate["rps"])
+
+
+def write_records(path: Path, size: int, count: int = 100) -> None:
+    """Write records of `size` bytes each, the newline counted."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with path.open("w") as file:
+        for idx in range(count):
+            record = json.dumps({"idx": idx, "text": ""})
+            filler = "x" * (size - 1 - len(record))
+            file.write(json.dumps({"idx": idx, "text": filler}) + "\n")
+
+
+def _bench(image: str, data: Path, logs: Path, size: int, index: int) -> None:
+    batch = 1 if size == 1 else 128
+    output = logs / "metronome" / f"{size}_{batch}_{index:02d}.jsonl"
+    morocco(
+        *("bench", image, str(data), "metronome", "-q"),
+        *("--input-size", str(size), "--batch-size", str(batch), "-o", str(output)),
+    )
+
+
+def _figure(case: _Case, size: int, rps: float) -> Figure:
+    return Figure(
+        f"rps of {RATE} records/s: {case.name}; {size} records",
+        case.before[0 if size == 800 else 1],
+        f"{RATE} within 0.5 %",
+        f"{rps:.2f} ({(rps / RATE - 1) * 100:+.2f} %)",
+        abs(rps / RATE - 1) <= 0.005,
+    )
