@@ -10,11 +10,11 @@ tfidf=$examples/tfidf
 
 say() { printf '\n== %s\n' "$*" >&2; }
 
-# Enough records for about five seconds of work, so that the speed means something.
+# Enough records for about ten seconds of work, so that the speed means something.
 input_size() {
   case $1 in
-    parus) echo 100000 ;;
-    muserc) echo 20000 ;;
+    parus) echo 600000 ;;
+    muserc) echo 64000 ;;
   esac
 }
 

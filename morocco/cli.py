@@ -107,7 +107,7 @@ def stats(paths: tuple[Path, ...], form: Any, clock: Any) -> None:
     collection = collect_logs(paths)
     result = estimate(collection, clock)
     _warn(*collection.remarks, *result.warnings)
-    click.echo(render(result, form))
+    click.echo(render(result, form), nl=False)
 
 
 @cli.command()

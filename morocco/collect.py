@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import zipfile
+import zlib
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
@@ -32,9 +33,15 @@ class _Found:
     """A log that was found and not read yet."""
 
     name: str
-    model_dir: str
+    """As messages name it: below the path that was given."""
+    place: Path
+    """The same from the root, so that a log reached by two paths counts once."""
     path: LogPath
     open: Callable[[], IO[bytes]] = field(compare=False)
+
+    @property
+    def model_dir(self) -> str:
+        return str(self.place.parent.parent)
 
 
 def collect_logs(paths: Sequence[Path]) -> Collection:
@@ -42,14 +49,15 @@ def collect_logs(paths: Sequence[Path]) -> Collection:
 
     DataError for a path that is not there, holds no log, or holds one that cannot be read.
     """
-    found: dict[str, _Found] = {}
+    found: dict[Path, _Found] = {}
     remarks: list[str] = []
     with ExitStack() as stack:
         for path in paths:
-            before = len(found)
-            found.update((log.name, log) for log in _find(path, stack, remarks))
-            if len(found) == before:
+            below = list(_find(path, stack, remarks))
+            if not below:
                 raise DataError(f"{path} holds no log. A log is named {PATTERN}.")
+            for log in below:
+                found.setdefault(log.place, log)
         models = _name_models({log.model_dir for log in found.values()})
         ordered = sorted(found.values(), key=lambda log: (models[log.model_dir], log.path))
         logs = tuple(_read(log, models[log.model_dir]) for log in ordered)
@@ -62,7 +70,7 @@ def _find(path: Path, stack: ExitStack, remarks: list[str]) -> Iterator[_Found]:
     elif not path.exists():
         raise DataError(f"{path} does not exist. Give log files, folders of logs or a .zip.")
     elif zipfile.is_zipfile(path):
-        yield from _find_in_zip(path, stack.enter_context(zipfile.ZipFile(path)), remarks)
+        yield from _find_in_zip(path, stack.enter_context(_open_zip(path)), remarks)
     else:
         log_path = LogPath.parse(_absolute(path))
         if log_path is None:
@@ -79,6 +87,13 @@ def _find_in_folder(folder: Path, remarks: list[str]) -> Iterator[_Found]:
             _remark_on(str(path), remarks)
 
 
+def _open_zip(path: Path) -> zipfile.ZipFile:
+    try:
+        return zipfile.ZipFile(path)
+    except (OSError, zipfile.BadZipFile) as error:
+        raise DataError(f"Cannot read {path}: {error}.") from None
+
+
 def _find_in_zip(path: Path, archive: zipfile.ZipFile, remarks: list[str]) -> Iterator[_Found]:
     for info in archive.infolist():
         log_path = LogPath.parse(info.filename)
@@ -87,15 +102,12 @@ def _find_in_zip(path: Path, archive: zipfile.ZipFile, remarks: list[str]) -> It
             _remark_on(name, remarks)
         else:
             # Entries of a zip without folders above the tasks belong to the zip itself.
-            inner = str(PurePath(info.filename).parent.parent)
-            zip_dir = str(_absolute(path))
-            model_dir = zip_dir if inner == "." else f"{zip_dir}/{inner}"
-            yield _Found(name, model_dir, log_path, lambda info=info: archive.open(info))  # type: ignore[misc]
+            place = Path(f"{_absolute(path)}/{info.filename}")
+            yield _Found(name, place, log_path, lambda info=info: archive.open(info))  # type: ignore[misc]
 
 
 def _file(path: Path, log_path: LogPath) -> _Found:
-    model_dir = str(_absolute(path).parent.parent)
-    return _Found(str(path), model_dir, log_path, lambda: path.open("rb"))
+    return _Found(str(path), _absolute(path), log_path, lambda: path.open("rb"))
 
 
 def _absolute(path: Path) -> Path:
@@ -114,8 +126,8 @@ def _remark_on(name: str, remarks: list[str]) -> None:
 
 def _name_models(model_dirs: set[str]) -> dict[str, str]:
     """Name each model by its folder; where two share a name, by as much of the path as it takes."""
-    names = {folder: _tail(folder, 1) for folder in model_dirs}
-    depth = 1
+    names = {folder: PurePath(folder).name.removesuffix(".zip") for folder in model_dirs}
+    depth = 0
     while len(set(names.values())) < len(names):
         depth += 1
         names = {folder: _tail(folder, depth) for folder in model_dirs}
@@ -123,14 +135,14 @@ def _name_models(model_dirs: set[str]) -> dict[str, str]:
 
 
 def _tail(folder: str, depth: int) -> str:
-    return "/".join(PurePath(folder).parts[-depth:]).removesuffix(".zip")
+    return "/".join(PurePath(folder).parts[-depth:])
 
 
 def _read(found: _Found, model: str) -> Log:
     try:
         with found.open() as file:
             samples = parse_samples(file, found.name)
-    except (OSError, zipfile.BadZipFile, RuntimeError, NotImplementedError) as error:
+    except (OSError, EOFError, RuntimeError, zipfile.BadZipFile, zlib.error) as error:
         raise DataError(f"Cannot read {found.name}: {error}.") from None
     return Log(found.name, model, found.path, samples)
 

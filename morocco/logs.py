@@ -11,6 +11,7 @@ import json
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass
+from itertools import pairwise
 from pathlib import PurePath
 from typing import Any, NamedTuple
 
@@ -19,7 +20,7 @@ from morocco.units import Bytes, Seconds
 
 KEYS = ("timestamp", "cpu_usage", "ram", "gpu_usage", "gpu_ram")
 
-_LOG_NAME = re.compile(r"([0-9]+)_([0-9]+)_([0-9]+)\.jsonl")
+_LOG_NAME = re.compile(r"([0-9]{1,9})_([0-9]{1,9})_([0-9]{1,9})\.jsonl")
 _MAX_LINE = 64 * 1024
 _BEYOND = 2**63
 """No reading is as large; infinity and NaN, which Python's JSON takes, are not below it either."""
@@ -112,6 +113,11 @@ def parse_samples(lines: Iterable[bytes], name: str) -> tuple[Sample, ...]:
         raise DataError(f"{name}, line {len(samples) + 1}: {error}.") from None
     if not samples:
         raise DataError(f"{name}: the log is empty; run `morocco bench` again.")
+    for number, (before, after) in enumerate(pairwise(samples), start=2):
+        if after.timestamp < before.timestamp:
+            raise DataError(
+                f"{name}, line {number}: its timestamp is before that of the last line."
+            )
     return tuple(samples)
 
 

@@ -1,0 +1,94 @@
+"""Render estimates as text: JSON lines and CSV at full precision, a table for people."""
+
+from __future__ import annotations
+
+import csv
+import json
+from collections.abc import Callable
+from io import StringIO
+from math import floor, log10
+from typing import Literal
+
+from morocco.stats import Estimate, Stats
+
+Format = Literal["jsonl", "csv", "table"]
+
+Row = dict[str, str | int | float | None]
+
+
+def render(stats: Stats, form: Format) -> str:
+    """Return the estimates as lines of text, the last one ended too."""
+    renderers: dict[Format, Callable[[Stats], str]] = {
+        "jsonl": render_jsonl,
+        "csv": render_csv,
+        "table": render_table,
+    }
+    return renderers[form](stats)
+
+
+def to_rows(stats: Stats) -> list[Row]:
+    """Return one row an estimate, its keys in order; `model` only where there are several."""
+    rows = [dict(vars(estimate)) for estimate in stats.estimates]
+    if not stats.many_models:
+        for row in rows:
+            del row["model"]
+    return rows
+
+
+def render_jsonl(stats: Stats) -> str:
+    """Return one JSON object a line; what is not known is null."""
+    return "".join(json.dumps(row, allow_nan=False) + "\n" for row in to_rows(stats))
+
+
+def render_csv(stats: Stats) -> str:
+    """Return a header and one line an estimate; what is not known is empty."""
+    rows = to_rows(stats)
+    text = StringIO()
+    writer = csv.DictWriter(text, fieldnames=list(rows[0]) if rows else [], lineterminator="\n")
+    writer.writeheader()
+    writer.writerows(rows)
+    return text.getvalue()
+
+
+def render_table(stats: Stats) -> str:
+    """Return aligned columns, rounded for reading; what is not known is a dash."""
+    rows = [_to_cells(estimate) for estimate in stats.estimates]
+    header = {name: name for row in rows[:1] for name in row}
+    hidden = () if stats.many_models else ("model",)
+    columns = [
+        _align(name, [row[name] for row in [header, *rows]])
+        for name in header
+        if name not in hidden
+    ]
+    return "".join("  ".join(cells) + "\n" for cells in zip(*columns, strict=True))
+
+
+def _to_cells(estimate: Estimate) -> dict[str, str]:
+    return {
+        "model": estimate.model,
+        "task": estimate.task,
+        "input": str(estimate.input_size),
+        "batch": str(estimate.batch_size),
+        "records/s": format_number(estimate.rps),
+        "95 % from": format_number(estimate.rps_low),
+        "to": format_number(estimate.rps_high),
+        "start-up s": format_number(estimate.init_time),
+        "GPU GB 1_1": format_number(estimate.gpu_ram),
+        "GPU GB": format_number(estimate.gpu_ram_batch),
+        "runs": f"{estimate.runs} + {estimate.init_runs}",
+    }
+
+
+def _align(name: str, cells: list[str]) -> list[str]:
+    width = max(map(len, cells))
+    if name in ("model", "task"):
+        return [cell.ljust(width) for cell in cells]
+    return [cell.rjust(width) for cell in cells]
+
+
+def format_number(value: float | None) -> str:
+    """Return three digits that count, and never less than the whole number: `0.0123`, `4.39`."""
+    if value is None:
+        return "-"
+    digits = 2 - floor(log10(abs(value))) if value else 0
+    return f"{value:.{max(0, digits)}f}"
