@@ -66,9 +66,8 @@ class Screen:
     def pull(self, event: PullEvent) -> None:
         """Show how far the pull of an image has come."""
         if self._pull is None:
+            self.say("Pulling the image …")
             self._pull = _PullBar(shown=self._live)
-            if not self._live:
-                self.say("Pulling the image …")
         self._pull.update(event)
 
     def _end_pull(self) -> None:
@@ -141,6 +140,7 @@ class _PullBar:
             description=f"{event.layer} {event.status}",
             completed=event.current,
             total=event.total,
+            refresh=True,
         )
 
     def stop(self) -> None:

@@ -1,0 +1,109 @@
+"""Logs as a picture: a figure for each model and task, a line a run, a colour a group.
+
+A strip on top is the legend and shows when each run ended; the four panels below share its time
+axis. A reading that is null leaves a gap.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Mapping
+from contextlib import suppress
+from pathlib import Path
+
+from morocco.collect import Collection, by_model_and_task
+from morocco.errors import DataError, OutputError
+from morocco.figure import INK, render
+from morocco.frames import INIT, Picture, Size, group_runs
+from morocco.logs import Log
+from morocco.tasks import TASKS
+from morocco.units import plural
+
+SUFFIXES = (".png", ".svg", ".pdf")
+"""The kinds of image, as the end of a path names them."""
+_COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9")
+"""Those of Okabe and Ito, which the colour-blind tell apart."""
+
+
+def plot(collection: Collection, image: Path) -> list[Path]:
+    """Draw a figure for each model and task; return the files written.
+
+    `{model}` and `{task}` in the path `image` stand for their names. DataError where the path ends
+    in none of `SUFFIXES` or cannot tell several figures apart, OutputError where a file cannot be
+    written.
+    """
+    figures = by_model_and_task(collection.logs)
+    _check_suffix(image)
+    _check_marks(image, figures)
+    colours = _choose_colours(collection.logs)
+    written = []
+    for (model, task), logs in figures.items():
+        title = _make_title(task, model if collection.many_models else "")
+        path = _fill_marks(image, model, task)
+        _write(path, render(Picture(title, group_runs(logs, colours)), path.suffix.lower()))
+        written.append(path)
+    return written
+
+
+def _make_title(task: str, model: str) -> str:
+    title = TASKS[task].title if task in TASKS else task
+    title += f", {model}" if model else ""
+    # The name of a folder may hold bytes that are no text.
+    return "".join(letter if letter.isprintable() else "?" for letter in title)
+
+
+def _check_suffix(image: Path) -> None:
+    if image.suffix.lower() not in SUFFIXES:
+        kinds = ", ".join(SUFFIXES)
+        raise DataError(f"Cannot draw {image}: the name of an image must end in one of {kinds}.")
+
+
+def _check_marks(image: Path, figures: Mapping[tuple[str, str], object]) -> None:
+    models, tasks = ({names[part] for names in figures} for part in (0, 1))
+    counts = {"model": len(models), "task": len(tasks)}
+    missing = [noun for noun, n in counts.items() if n > 1 and f"{{{noun}}}" not in str(image)]
+    if missing:
+        many = " and ".join(plural(counts[noun], noun) for noun in missing)
+        name = "_".join([image.stem, *(f"{{{noun}}}" for noun in missing)]) + image.suffix
+        raise DataError(
+            f"The logs are of {many}, a figure each, but {image} is one file. "
+            f"Use `morocco plot PATH... '{image.with_name(name)}'`."
+        )
+
+
+def _fill_marks(image: Path, model: str, task: str) -> Path:
+    path = str(image)
+    for mark, name in (("{model}", model), ("{task}", task)):
+        # A name from somebody's zip must not lead out of the folder of the images.
+        path = path.replace(mark, name.replace("/", "_").replace("..", "_"))
+    return Path(path)
+
+
+def _choose_colours(logs: Iterable[Log]) -> dict[Size, str]:
+    """Give each group its colour, the same one in every figure."""
+    sizes = sorted({(log.path.input_size, log.path.batch_size) for log in logs} - {INIT})
+    colours = _COLOURS if len(sizes) <= len(_COLOURS) else _blend_colours(len(sizes))
+    return {INIT: INK, **dict(zip(sizes, colours, strict=False))}
+
+
+def _blend_colours(count: int) -> tuple[str, ...]:
+    from matplotlib import colormaps
+    from matplotlib.colors import to_hex
+
+    # The last tenth of viridis is too pale for a line on white.
+    return tuple(to_hex(colormaps["viridis"](0.87 * i / (count - 1))) for i in range(count))
+
+
+def _write(path: Path, image: bytes) -> None:
+    """Write the file whole or not at all."""
+    part = path.with_name(f".{path.name}.{os.getpid()}.part")
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        part.write_bytes(image)
+        part.replace(path)
+    except OSError as error:
+        hint = "Give an image in a folder that you may write to."
+        raise OutputError(f"Cannot write {path}: {error.strerror}. {hint}") from None
+    finally:
+        with suppress(OSError):
+            part.unlink(missing_ok=True)
