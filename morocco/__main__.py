@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import errno
 import sys
 
 import click
 
 from morocco.cli import cli
-from morocco.errors import MoroccoError
+from morocco.errors import MoroccoError, OutputError
 
 
 def main() -> None:
@@ -27,9 +28,11 @@ def run() -> int:
     except MoroccoError as error:
         click.echo(f"morocco: error: {error}", err=True)
         return error.exit_code
-    except BrokenPipeError:  # whoever read our output has seen enough, as `head` does
-        sys.stderr.close()
-        return 1
+    except OSError as error:  # of our own output; click sees to a reader that went away
+        if error.errno not in (errno.ENOSPC, errno.EDQUOT, errno.EIO):
+            raise
+        click.echo(f"morocco: error: Cannot write the output: {error.strerror}.", err=True)
+        return OutputError.exit_code
 
 
 if __name__ == "__main__":

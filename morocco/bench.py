@@ -6,9 +6,10 @@ import queue
 import threading
 import time
 from collections.abc import Callable, Mapping
-from contextlib import AbstractContextManager, nullcontext, suppress
+from concurrent.futures import Future
+from contextlib import suppress
 from dataclasses import dataclass, field
-from typing import Any, BinaryIO, Protocol
+from typing import Any, BinaryIO, Protocol, TypeVar
 
 from morocco import __version__
 from morocco.cgroup import find_cgroup
@@ -29,6 +30,12 @@ from morocco.verdict import Outcome, find_failure, find_warnings, quote_stderr
 
 _TICK: Seconds = 0.5
 """Between two looks at the time limit, and two redraws of the live line."""
+_PATIENCE: Seconds = 20
+"""For a step that was broken off to come to its end, so that nothing begins after the removal."""
+
+Events = queue.SimpleQueue[Any]
+"""What ends a step of a run: an exception, from whatever thread or signal, or its own outcome."""
+_Result = TypeVar("_Result")
 
 
 @dataclass(frozen=True)
@@ -67,10 +74,6 @@ class Watch(Protocol):
         """Take note of something that makes the measurement doubtful."""
 
 
-Interruptible = Callable[[], AbstractContextManager[None]]
-"""Encloses what a signal may break off."""
-
-
 def run_bench(
     plan: Plan,
     target: Target,
@@ -78,16 +81,17 @@ def run_bench(
     sink: Sink,
     watch: Watch,
     predictions: BinaryIO | None = None,
-    interruptible: Interruptible = nullcontext,
+    events: Events | None = None,
 ) -> RunRecord:
     """Measure `target` and return the record of the run; the samples go to `sink`.
 
     Raises the MoroccoError that made the run fail, after the target was removed and the sink was
-    told. `predictions` gets a copy of what the target prints.
+    told. `predictions` gets a copy of what the target prints; an exception put into `events` ends
+    the run.
     """
-    run = _Run(plan, target, gpus, sink, watch, predictions)
+    run = _Run(plan, target, gpus, sink, watch, predictions, events or queue.SimpleQueue())
     try:
-        with target, interruptible():
+        with target:
             run.prepare()
             run.measure()
         run.judge()
@@ -110,11 +114,12 @@ class _Run:
         sink: Sink,
         watch: Watch,
         predictions: BinaryIO | None,
+        events: Events,
     ) -> None:
         self._plan, self._target, self._gpus = plan, target, gpus
         self._sink, self._watch = sink, watch
         self._clock = Clock.anchor()
-        self._events: queue.Queue[Exit | Exception] = queue.Queue()
+        self._events = events
         self._streams = Streams(target, plan.records, predictions, self._events.put)
         self._meter: Meter | None = None
         self._started: Seconds | None = None
@@ -126,7 +131,7 @@ class _Run:
 
     def prepare(self) -> None:
         """Do all that can be done before the clock starts."""
-        self._target.prepare()
+        self._call(self._target.prepare)
         self._gpus.mark_baseline()
         self._before = GpusBefore(self._gpus.used(), self._gpus.processes())
         for process in self._before.processes:
@@ -139,23 +144,22 @@ class _Run:
     def measure(self) -> None:
         """Run the target from its start to its end, and take in all it printed."""
         energy, cpu_time = self._gpus.energy(), time.process_time()
-        self._started = self._target.start()
+        self._started = self._call(self._target.start)
         beats = self._watch_until_end(self._started)
         cpu_time = time.process_time() - cpu_time
         self._monitor = Monitor(beats.due, beats.missed, round(cpu_time, 4))
         self._energy = _difference(self._gpus.energy(), energy)
-        self._streams.finish()
+        self._call(self._streams.finish)
 
     def _watch_until_end(self, started: Seconds) -> Beats:
-        pid = self._target.find_pid()
+        pid = self._call(self._target.find_pid)
         cgroup = None if pid is None else find_cgroup(pid)
         self._meter = meter = Meter(ProcessTree(pid or 0, cgroup), self._gpus, self._clock)
         sampler = Sampler(self._plan.period, meter.read, self._sink.write, self._events.put)
         try:
             sampler.start(started)
             self._streams.start()
-            threading.Thread(target=self._wait, name="waiter", daemon=True).start()
-            self._exit = self._await_end(started)
+            self._exit = self._call(self._target.wait)
         except BaseException:
             self._target.kill()
             with suppress(Exception):  # the first failure is the one to tell
@@ -163,23 +167,47 @@ class _Run:
             raise
         return sampler.stop()
 
-    def _wait(self) -> None:
-        try:
-            self._events.put(self._target.wait())
-        except Exception as error:
-            self._events.put(error)
+    def _call(self, function: Callable[[], _Result]) -> _Result:
+        """Return what `function` gives; anything else that ends the run is raised at once."""
 
-    def _await_end(self, started: Seconds) -> Exit:
+        def settle() -> None:
+            try:
+                outcome.set_result(function())
+            except BaseException as error:
+                outcome.set_exception(error)
+            self._events.put(outcome)
+
+        outcome: Future[_Result] = Future()
+        step = threading.Thread(target=settle, name="step", daemon=True)
+        step.start()
+        try:
+            self._wait_for(outcome)
+        except BaseException:
+            self._target.kill()
+            step.join(_PATIENCE)
+            raise
+        return outcome.result()
+
+    def _wait_for(self, outcome: Future[Any]) -> None:
         while True:
-            with suppress(queue.Empty):
+            try:
                 event = self._events.get(timeout=_TICK)
-                if isinstance(event, Exit):
-                    return event
+            except queue.Empty:
+                self._tick()
+                continue
+            if event is outcome:
+                return
+            if isinstance(event, Exception):
                 raise event
-            elapsed = time.monotonic() - started
-            self._watch.progress(self._progress(elapsed))
-            if self._plan.timeout is not None and elapsed > self._plan.timeout:
-                raise self._timed_out(self._plan.timeout)
+
+    def _tick(self) -> None:
+        """Show how far the run is, once it runs, and end it when its time is up."""
+        if self._started is None:
+            return
+        elapsed = time.monotonic() - self._started
+        self._watch.progress(self._progress(elapsed))
+        if self._plan.timeout is not None and elapsed > self._plan.timeout:
+            raise self._timed_out(self._plan.timeout)
 
     def _progress(self, elapsed: Seconds) -> Progress:
         return Progress(

@@ -77,7 +77,7 @@ def _mounts(file: Path, version: int) -> Iterator[tuple[str, str]]:
 def _tree(folder: Path) -> Iterator[Path]:
     yield folder
     try:
-        if folder.stat().st_nlink > 2:  # a link each for the folders below: nearly always none
+        if folder.stat().st_nlink != 2:  # a link each for the folders below: nearly always none
             for entry in os.scandir(folder):
                 if entry.is_dir():
                     yield from _tree(Path(entry.path))

@@ -7,14 +7,15 @@ from collections.abc import Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from queue import SimpleQueue
+from typing import Any, TextIO
 
-from morocco.bench import Plan, run_bench
-from morocco.errors import DataError
+from morocco.bench import Events, Plan, run_bench
+from morocco.errors import DataError, OutputError
 from morocco.gpu import Gpus
 from morocco.live import Screen, summarise
 from morocco.logs import LogPath
-from morocco.signals import StopSignals
+from morocco.signals import forward_signals
 from morocco.sink import FileSink, Sink, StreamSink, open_predictions
 from morocco.target import OnPull, Target
 from morocco.targets import is_process, make_container, make_process, parse_env
@@ -54,17 +55,23 @@ class BenchOptions:
 
 def bench_command(options: BenchOptions) -> None:
     """Measure one target; raises a MoroccoError for whatever goes wrong."""
-    signals = StopSignals()
-    signals.install()
-    live = sys.stderr.isatty() and not (options.output is None and sys.stdout.isatty())
+    if (
+        options.output
+        and options.predictions
+        and options.output.absolute() == (options.predictions.absolute())
+    ):
+        raise DataError(f"--output and --predictions are both {options.output}; name two files.")
+    samples_shown = options.output is None and _is_terminal(sys.stdout)
+    live = _is_terminal(sys.stderr) and not samples_shown
     with ExitStack() as stack:
         screen = stack.enter_context(Screen(live=live, quiet=options.quiet))
-        with signals.interruptible():
-            records = load_records(find_data(options.data_dir, options.task), options.input_size)
-            gpus = stack.enter_context(Gpus.open(options.gpus))
-            target = _make_target(options, gpus, screen.pull)
-            predictions = stack.enter_context(open_predictions(options.predictions))
-            sink = _open_sink(options, screen)
+        records = load_records(find_data(options.data_dir, options.task), options.input_size)
+        gpus = stack.enter_context(Gpus.open(options.gpus))
+        target = _make_target(options, gpus, screen.pull)
+        events: Events = SimpleQueue()
+        forward_signals(events.put)
+        predictions = stack.enter_context(open_predictions(options.predictions))
+        sink = _open_sink(options, screen)
         plan = Plan(
             task=options.task,
             records=records,
@@ -73,8 +80,13 @@ def bench_command(options: BenchOptions) -> None:
             timeout=options.timeout,
             arguments=options.for_record(),
         )
-        record = run_bench(plan, target, gpus, sink, screen, predictions, signals.interruptible)
+        record = run_bench(plan, target, gpus, sink, screen, predictions, events)
         screen.say(summarise(record, options.output))
+
+
+def _is_terminal(stream: TextIO | None) -> bool:
+    """Return whether a person sees it; None is one that whoever started us has closed."""
+    return stream is not None and stream.isatty()
 
 
 def _make_target(options: BenchOptions, gpus: Gpus, on_pull: OnPull) -> Target:
@@ -97,6 +109,8 @@ def _make_target(options: BenchOptions, gpus: Gpus, on_pull: OnPull) -> Target:
 
 def _open_sink(options: BenchOptions, screen: Screen) -> Sink:
     if options.output is None:
+        if sys.stdout is None:
+            raise OutputError("There is no stdout to write the samples to; use -o.")
         return StreamSink(sys.stdout)
     name = LogPath.parse(options.output.absolute())
     if name is None:

@@ -21,10 +21,17 @@ from docker.types import DeviceRequest, LogConfig
 from requests.exceptions import RequestException
 
 from morocco.attach import AttachedStreams
-from morocco.engine import PullPolicy, connect, engine_errors, engine_name, ensure_image
+from morocco.engine import (
+    PullPolicy,
+    connect,
+    engine_errors,
+    engine_name,
+    ensure_image,
+    root_cause,
+)
 from morocco.errors import EngineError, TargetError
 from morocco.host import created_at
-from morocco.target import Channel, Exit, Identity, OnPull
+from morocco.target import Channel, Exit, Identity, OnPull, PullEvent
 from morocco.units import Seconds
 
 LABEL = "morocco"
@@ -75,6 +82,8 @@ class ContainerTarget:
         self._connected: DockerClient | None = None
         self._attached: AttachedStreams | None = None
         self._watcher: threading.Thread | None = None
+        self._killed = threading.Event()
+        self._started: Seconds = 0.0
         self._ended: Seconds | None = None
         self.identity = Identity(image)
 
@@ -97,7 +106,7 @@ class ContainerTarget:
         self._connected = connect()
         with engine_errors("Cannot ask the engine what it is"):
             engine = engine_name(self._client)
-        image = ensure_image(self._client, self._image, self._options.pull, self._on_pull)
+        image = ensure_image(self._client, self._image, self._options.pull, self._show_pull)
         self.identity = Identity(
             self._image,
             tuple(self._arguments),
@@ -107,6 +116,7 @@ class ContainerTarget:
             self._options.limits(),
         )
         with engine_errors(f"Cannot create a container of {self._image}"):
+            self._go_on()
             self._container: Container = self._client.containers.create(
                 image, self._arguments, **self._settings(engine)
             )
@@ -114,6 +124,14 @@ class ContainerTarget:
                 self._name, params={"stdin": 1, "stdout": 1, "stderr": 1, "stream": 1}
             )
         self._attached = AttachedStreams(attached._sock)
+
+    def _show_pull(self, event: PullEvent) -> None:
+        self._go_on()
+        self._on_pull(event)
+
+    def _go_on(self) -> None:
+        if self._killed.is_set():
+            raise EngineError("The preparation was broken off.")
 
     def _settings(self, engine: str) -> dict[str, Any]:
         options = self._options
@@ -150,7 +168,8 @@ class ContainerTarget:
                 self._container.start()
         except EngineError as error:
             raise self._explain(str(error)) from None
-        return time.monotonic()
+        self._started = time.monotonic()
+        return self._started
 
     def _explain(self, message: str) -> EngineError | TargetError:
         if "could not select device driver" in message or "nvidia-container" in message:
@@ -234,10 +253,15 @@ class ContainerTarget:
             self._watcher.join(timeout=1)
         if self._ended is None:
             self._ended = _monotonic(state["FinishedAt"])
-        return Exit(int(status["StatusCode"]), self._ended, bool(state.get("OOMKilled")))
+        # The main process may have ended before the engine said that it runs.
+        ended = max(self._ended, self._started)
+        return Exit(int(status["StatusCode"]), ended, bool(state.get("OOMKilled")))
 
     def kill(self) -> None:
-        """Kill all processes of the container."""
+        """Kill all processes of the container, or end its preparation."""
+        self._killed.set()
+        if self._connected is None:
+            return
         with suppress(APIError, RequestException):
             self._client.api.kill(self._name)
 
@@ -258,10 +282,15 @@ class ContainerTarget:
             client.api.remove_container(self._name, v=True, force=True)
         except NotFound:
             pass
-        except (APIError, RequestException) as error:
+        except APIError as error:
             raise EngineError(
-                f"The connection to the Docker engine is lost ({error}). The container may still "
-                f"be there; once the engine runs again: docker rm -f {self._name}"
+                f"Cannot remove the container: {root_cause(error).rstrip('.')}. Do it yourself: "
+                f"docker rm -f {self._name}"
+            ) from None
+        except RequestException as error:
+            raise EngineError(
+                f"The connection to the Docker engine is lost ({root_cause(error)}). The container "
+                f"may still be there; once the engine runs again: docker rm -f {self._name}"
             ) from None
         finally:
             client.close()

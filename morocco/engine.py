@@ -12,7 +12,7 @@ import docker
 from docker import DockerClient
 from docker.errors import APIError, DockerException, ImageNotFound, NotFound
 from docker.models.images import Image
-from docker.utils import parse_repository_tag
+from docker.utils import parse_host, parse_repository_tag
 from requests.exceptions import RequestException
 
 from morocco.errors import EngineError
@@ -20,7 +20,7 @@ from morocco.target import OnPull, PullEvent
 
 PullPolicy = Literal["missing", "always", "never"]
 
-_LOCAL_HOSTS = ("localhost", "127.0.0.1", "::1", "localunixsocket")
+_LOCAL_HOSTS = ("localhost", "127.0.0.1", "::1")
 _TIMEOUT = 600
 """Seconds: starting a container on a cold disk, or a silent stretch of a pull, may take minutes."""
 
@@ -28,34 +28,33 @@ _TIMEOUT = 600
 def connect() -> DockerClient:
     """Return a client of the engine; EngineError if it is away or not on this machine."""
     try:
+        if not _is_local(str(parse_host(_address()))):
+            raise _elsewhere()
         client = docker.from_env(timeout=_TIMEOUT)
         system = client.info()
     except (DockerException, RequestException, ValueError) as error:
         raise EngineError(
-            f"Cannot reach the Docker engine at {_address()}: {_root_cause(error)}. Start it "
+            f"Cannot reach the Docker engine at {_address()}: {root_cause(error)}. Start it "
             "(sudo systemctl start docker), join the group `docker`, or set DOCKER_HOST. Without "
             "an engine, morocco measures a bare process: exec:COMMAND."
         ) from None
-    url = urlsplit(client.api.base_url)
-    local = "unix" in url.scheme or url.hostname in (
-        "localhost",
-        "127.0.0.1",
-        "::1",
-        "localunixsocket",
-    )
-    if not local or system.get("OperatingSystem") == "Docker Desktop":
+    if system.get("OperatingSystem") == "Docker Desktop":
         client.close()
-        raise EngineError(
-            f"The engine at {_address()} runs on another machine (or in the virtual machine of "
-            "Docker Desktop), where morocco cannot see the processes it measures. Run morocco on "
-            "the engine's own Linux host."
-        )
+        raise _elsewhere()
     return client
 
 
-def _is_local(base_url: str) -> bool:
-    url = urlsplit(base_url)
+def _is_local(address: str) -> bool:
+    url = urlsplit(address)
     return "unix" in url.scheme or url.hostname in _LOCAL_HOSTS
+
+
+def _elsewhere() -> EngineError:
+    return EngineError(
+        f"The engine at {_address()} runs on another machine (or in the virtual machine of Docker "
+        "Desktop), where morocco cannot see the processes it measures. Run morocco on the engine's "
+        "own Linux host."
+    )
 
 
 def engine_name(client: DockerClient) -> str:
@@ -94,7 +93,7 @@ def _pull(client: DockerClient, name: str, on_pull: OnPull) -> Image:
             on_pull(_pull_event(event))
         return client.images.get(name)
     except (APIError, RequestException) as error:
-        raise _not_pullable(name, _root_cause(error)) from None
+        raise _not_pullable(name, root_cause(error)) from None
 
 
 def _pull_event(event: dict[str, Any]) -> PullEvent:
@@ -126,21 +125,21 @@ def engine_errors(failed: str) -> Iterator[None]:
     except (NotFound, ImageNotFound) as error:
         raise _Missing(f"{failed}: {error.explanation}") from None
     except APIError as error:
-        raise EngineError(f"{failed}: {_root_cause(error)}") from None
+        raise EngineError(f"{failed}: {root_cause(error)}") from None
     except (RequestException, OSError) as error:
         raise EngineError(
-            f"{failed}: the connection to the Docker engine is lost ({_root_cause(error)}). Look "
+            f"{failed}: the connection to the Docker engine is lost ({root_cause(error)}). Look "
             "at its log: journalctl -u docker."
         ) from None
 
 
-def _root_cause(error: BaseException) -> str:
+def root_cause(error: BaseException) -> str:
     """Return the innermost reason, without the wrappings of HTTP."""
     if isinstance(error, APIError) and error.explanation:
         return str(error.explanation).strip()
     while True:
         inner = next((arg for arg in reversed(error.args) if isinstance(arg, BaseException)), None)
-        following = inner or error.__context__
+        following = inner or error.__cause__
         if following is None:
             break
         error = following
@@ -148,4 +147,4 @@ def _root_cause(error: BaseException) -> str:
 
 
 def _address() -> str:
-    return os.environ.get("DOCKER_HOST", "unix:///var/run/docker.sock")
+    return os.environ.get("DOCKER_HOST") or "unix:///var/run/docker.sock"

@@ -33,7 +33,7 @@ class HostReading:
     """One beat of a process tree."""
 
     cpu_time: Seconds | None
-    """CPU time used since the tree was first read; None when nothing could be read."""
+    """CPU time used so far; None when nothing could be read."""
     ram: Bytes | None
     """Resident memory, summed; pages that processes share count once for each."""
     pids: tuple[int, ...]
@@ -57,7 +57,8 @@ class ProcessTree:
         self._known: dict[int, psutil.Process] = {}
         self._times: dict[tuple[int, float], CpuTimes] = {}
         self._cpu_time: Seconds = 0.0
-        self._root = pid
+        self._owed: Seconds = 0.0
+        self._root: int | None = pid
 
     def read(self) -> HostReading:
         """Return the CPU time so far, the memory and the processes of this moment."""
@@ -78,7 +79,8 @@ class ProcessTree:
     def _descendants(self) -> set[int]:
         # A process seen once stays a member when its parent ends, and no reused pid slips in.
         members = [pid for pid, process in self._known.items() if process.is_running()]
-        return descendants(members or [self._root])
+        root, self._root = self._root, None
+        return descendants(members if root is None else [root])
 
     def _read_ram(self) -> Bytes | None:
         sizes = [size for process in self._known.values() if (size := _read_ram(process))]
@@ -92,24 +94,43 @@ class ProcessTree:
             for pid, process in self._known.items()
             if (read := _read_times(process)) is not None
         }
-        self._cpu_time += cpu_between(self._times, times)
+        self._cpu_time += cpu_between(self._times, times, self._owed)
+        self._owed = owed_between(self._times, times)
         self._times = times
         return self._cpu_time
 
 
-def cpu_between(
-    before: Mapping[tuple[int, float], CpuTimes], after: Mapping[tuple[int, float], CpuTimes]
-) -> Seconds:
-    """Return the CPU time a tree used between two readings, keyed by (pid, creation time).
+_Times = Mapping[tuple[int, float], CpuTimes]
+"""By (pid, creation time), as a pid may be used again."""
+
+_ZERO = CpuTimes(0.0, 0.0)
+
+
+def cpu_between(before: _Times, after: _Times, owed: Seconds = 0.0) -> Seconds:
+    """Return the CPU time a tree used between two readings.
 
     What a waited-for child used moves to its parent's `children`; the part of it that was read
-    while the child lived is taken off, so that nothing counts twice.
+    while the child lived is taken off, so that nothing counts twice. `owed` is what was not yet
+    taken off at the reading before.
     """
-    zero = CpuTimes(0.0, 0.0)
-    own = sum(now.own - before.get(key, zero).own for key, now in after.items())
-    inherited = sum(now.children - before.get(key, zero).children for key, now in after.items())
-    counted = sum(then.own + then.children for key, then in before.items() if key not in after)
-    return max(0.0, own) + max(0.0, inherited - counted)
+    own = sum(now.own - before.get(key, _ZERO).own for key, now in after.items())
+    return max(0.0, own) + max(0.0, _inherited(before, after) - _vanished(before, after) - owed)
+
+
+def owed_between(before: _Times, after: _Times) -> Seconds:
+    """Return the CPU time of children that ended, as far as no parent shows it yet.
+
+    A child may end after its parent was read; then the parent shows it at the next reading.
+    """
+    return max(0.0, _vanished(before, after) - _inherited(before, after))
+
+
+def _inherited(before: _Times, after: _Times) -> Seconds:
+    return sum(now.children - before.get(key, _ZERO).children for key, now in after.items())
+
+
+def _vanished(before: _Times, after: _Times) -> Seconds:
+    return sum(then.own + then.children for key, then in before.items() if key not in after)
 
 
 def descendants(roots: Collection[int]) -> set[int]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import shutil
 import sys
 from contextlib import suppress
 from pathlib import Path
@@ -47,7 +49,8 @@ class Screen:
         """Redraw the live line."""
         self._end_pull()
         if self._live:
-            self._write(_CLEAR + format_progress(progress))
+            line = format_progress(progress)[: _width(self._stream) - 1]  # two cannot be cleared
+            self._write(_CLEAR + line)
             self._drawn = True
 
     def warn(self, message: str) -> None:
@@ -84,6 +87,14 @@ class Screen:
         with suppress(OSError):  # a closed terminal ends the run by its signal, not here
             self._stream.write(text)
             self._stream.flush()
+
+
+def _width(stream: TextIO) -> int:
+    try:
+        columns = os.get_terminal_size(stream.fileno()).columns
+    except OSError:
+        columns = 0
+    return columns or shutil.get_terminal_size().columns
 
 
 def format_progress(progress: Progress) -> str:

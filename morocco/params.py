@@ -3,17 +3,24 @@
 from __future__ import annotations
 
 import re
+from typing import TYPE_CHECKING
 
 import click
 
 from morocco.units import Seconds
 
-_SIZE = re.compile(r"[0-9]+[bkmg]?", re.IGNORECASE)
+if TYPE_CHECKING:  # generic since click 8.4
+    _Text = click.ParamType[str]
+    _Span = click.ParamType[Seconds]
+else:
+    _Text = _Span = click.ParamType
+
+_SIZE = re.compile(r"0*[1-9][0-9]*[bkmg]?", re.IGNORECASE)  # 0 is no limit to Docker
 _DURATION = re.compile(r"([0-9]+(?:\.[0-9]+)?)([smh]?)")
 _SECONDS = {"": 1, "s": 1, "m": 60, "h": 3600}
 
 
-class Size(click.ParamType[str]):
+class Size(_Text):
     """An amount of memory as Docker writes it."""
 
     name = "size"
@@ -25,7 +32,7 @@ class Size(click.ParamType[str]):
         return value
 
 
-class Duration(click.ParamType[Seconds]):
+class Duration(_Span):
     """A time span: 90, 90s, 30m, 2h."""
 
     name = "duration"
@@ -42,7 +49,7 @@ class Duration(click.ParamType[Seconds]):
         return float(match[1]) * _SECONDS[match[2]]
 
 
-class Variable(click.ParamType[str]):
+class Variable(_Text):
     """A variable of the environment: KEY=VALUE, or KEY alone for the value it has here."""
 
     name = "key[=value]"

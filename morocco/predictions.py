@@ -27,6 +27,8 @@ class Predictions:
 
     def add(self, data: bytes) -> None:
         """Take the next bytes of the stream."""
+        if not data:
+            return
         self.last = time.monotonic()
         if self.first is None:
             self.first = self.last
@@ -71,8 +73,3 @@ class Tail:
     def text(self) -> str:
         """All that is kept."""
         return self._data.decode("utf-8", "replace")
-
-    def last_lines(self, count: int) -> str:
-        """Return the last lines that hold something, each cut to 300 characters."""
-        lines = [line[:300] for line in self.text.splitlines() if line.strip()]
-        return "\n".join(lines[-count:])

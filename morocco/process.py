@@ -11,17 +11,23 @@ import signal
 import subprocess
 import termios
 import time
+import uuid
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
+from pathlib import Path
 from types import TracebackType
 
 from morocco.errors import TargetError
-from morocco.host import count_oom_kills, descendants
+from morocco.host import count_oom_kills
 from morocco.target import EXEC_PREFIX, Channel, Exit, Identity
 from morocco.units import Seconds
 
 _READ_SIZE = 1024 * 1024
 _SIGKILLED = 128 + signal.SIGKILL
+_MARK = "MOROCCO_TARGET"
+"""In the environment of the process and of all it starts, so that none of them can hide."""
+_PATIENCE: Seconds = 5
+"""For killed processes to vanish: those that hold a GPU take their time."""
 
 
 class ProcessTarget:
@@ -36,7 +42,8 @@ class ProcessTarget:
         if len(self._args) == len(arguments):
             raise TargetError(f"{EXEC_PREFIX} needs a command, as in 'exec:python infer.py'.")
         self.identity = Identity(EXEC_PREFIX + command, command=tuple(self._args))
-        self._env = {**os.environ, **env}
+        self._mark = uuid.uuid4().hex
+        self._env = {**os.environ, **env, _MARK: self._mark}
         self._process: subprocess.Popen[bytes] | None = None
         self._stdin = self._stdin_read_end = -1
         self._oom_kills: int | None = None
@@ -125,19 +132,15 @@ class ProcessTarget:
         pid = self._running.pid
         os.waitid(os.P_PID, pid, os.WEXITED | os.WNOWAIT)
         ended = time.monotonic()
-        self._kill_session()
+        self._kill_all()
         code = self._running.wait()
         code = code if code >= 0 else 128 - code
         return Exit(code, ended, out_of_memory=code == _SIGKILLED and self._kernel_killed())
 
     def kill(self) -> None:
-        """Kill the process, its session and its descendants that left the session."""
-        if self._running.returncode is None:
-            below = descendants([self._running.pid]) - {self._running.pid}
-            self._kill_session()
-            for pid in below:
-                with suppress(ProcessLookupError, PermissionError):
-                    os.kill(pid, signal.SIGKILL)
+        """Kill the process and all it has started, in whatever session that is now."""
+        if self._process is not None and self._process.returncode is None:
+            self._kill_all()
 
     @property
     def _running(self) -> subprocess.Popen[bytes]:
@@ -145,10 +148,16 @@ class ProcessTarget:
             raise RuntimeError("start() comes first")
         return self._process
 
-    def _kill_session(self) -> None:
+    def _kill_all(self) -> None:
         # Not waited for yet, so the number of the group cannot belong to anybody else.
         with suppress(ProcessLookupError, PermissionError):
             os.killpg(self._running.pid, signal.SIGKILL)
+        deadline = time.monotonic() + _PATIENCE
+        while (left := _find_marked(self._mark)) and time.monotonic() < deadline:
+            for pid in left:
+                with suppress(ProcessLookupError, PermissionError):
+                    os.kill(pid, signal.SIGKILL)
+            time.sleep(0.002)
 
     def _kernel_killed(self) -> bool:
         now = count_oom_kills()
@@ -158,3 +167,14 @@ class ProcessTarget:
         if self._stdin_read_end >= 0:
             os.close(self._stdin_read_end)
             self._stdin_read_end = -1
+
+
+def _find_marked(mark: str) -> list[int]:
+    """Return the living processes that were started with the mark in their environment."""
+    variable = f"{_MARK}={mark}".encode()
+    found = []
+    for environ in Path("/proc").glob("[0-9]*/environ"):
+        with suppress(OSError):  # gone by now, or another user's
+            if variable in environ.read_bytes().split(b"\0"):
+                found.append(int(environ.parent.name))
+    return found

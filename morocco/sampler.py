@@ -60,12 +60,14 @@ class Sampler:
 
     def stop(self) -> Beats:
         """End the thread; raises what it raised."""
+        passed = math.floor((time.monotonic() - self._start) / self._period)
         self._stopping.set()
         if self._thread.ident is not None:
             self._thread.join()
         if self.failure is not None:
             raise self.failure
-        return Beats(self._due + 1, self._missed)
+        late = max(0, passed - 1 - self._due)  # by a period or more, at the very end
+        return Beats(self._due + late + 1, self._missed + late)
 
     def _run(self) -> None:
         try:

@@ -63,23 +63,31 @@ class FileSink:
         self._part = _beside(path, ".part")
         if path.is_dir():
             raise DataError(f"{path} is a folder; name the file: {path}/<task>/2000_32_01.jsonl.")
-        if path.exists() and not replace:
-            raise DataError(
-                f"{path} is there already. Choose the next index, or replace it with --force."
-            )
+        if path.suffix == ".json":
+            raise DataError(f"{path} is the name of a record; call the log {path.stem}.jsonl.")
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
             self._file = self._part.open("a", encoding="utf-8")
         except OSError as error:
             raise OutputError(f"Cannot write {self._part}: {error.strerror}.") from None
         self._claim()
+        if path.exists() and not replace:  # looked at now, when no other run can finish it
+            self._part.unlink()
+            self._file.close()
+            raise DataError(
+                f"{path} is there already. Choose the next index, or replace it with --force."
+            )
 
     def _claim(self) -> None:
         try:
             fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            # Not so if the run that wrote it has just given it its final name.
+            claimed = os.path.samestat(os.fstat(self._file.fileno()), self._part.stat())
         except OSError:
+            claimed = False
+        if not claimed:
             self._file.close()
-            raise DataError(f"Another run is writing {self._path}; choose another name.") from None
+            raise DataError(f"Another run is writing {self._path}; choose another name.")
         self._file.truncate(0)  # what a killed run may have left
 
     def write(self, sample: Sample) -> None:
@@ -99,8 +107,10 @@ class FileSink:
             for leftover in (_beside(self._path, ".failed"), self._failed_record):
                 leftover.unlink(missing_ok=True)
         except OSError as error:
+            self.fail(record)
             raise OutputError(
-                f"Cannot finish {self._path}: {error.strerror}. The samples are in {self._part}."
+                f"Cannot finish {self._path}: {error.strerror}. The samples are in "
+                f"{_beside(self._path, '.failed')}."
             ) from None
         finally:
             self._close()
@@ -131,26 +141,45 @@ def open_predictions(path: Path | None) -> Iterator[BinaryIO | None]:
     if path is None:
         yield None
         return
+    if path.is_dir():
+        raise DataError(f"{path} is a folder; name the file for the predictions.")
     part = _beside(path, ".part")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         file = part.open("wb")
     except OSError as error:
         raise OutputError(f"Cannot write {part}: {error.strerror}.") from None
-    with file:
-        try:
-            yield file
-        except BaseException:
-            part.replace(_beside(path, ".failed"))
-            raise
-    part.replace(path)
+    try:
+        yield file
+    except BaseException:  # which counts, whatever the disk says now
+        with suppress(OSError):
+            file.close()
+        with suppress(OSError):
+            _set_aside(part, _beside(path, ".failed"))
+        raise
+    try:
+        file.close()
+        part.replace(path)
+    except OSError as error:
+        raise OutputError(
+            f"Cannot finish {path}: {error.strerror}. The predictions are in {part}."
+        ) from None
+
+
+def _set_aside(part: Path, failed: Path) -> None:
+    """Keep what a failed run has printed; one that never began must not replace an older one."""
+    if part.stat().st_size:
+        part.replace(failed)
+    else:
+        part.unlink()
 
 
 def write_atomically(path: Path, text: str) -> None:
     """Write a file so that it is there whole or not at all; OSError as the disk has it."""
     draft = _beside(path, f".{os.getpid()}.tmp")
     try:
-        with draft.open("w", encoding="utf-8") as file:
+        # A surrogate, of a file name that is no UTF-8, becomes the escape that JSON has for it.
+        with draft.open("w", encoding="utf-8", errors="backslashreplace") as file:
             file.write(text)
             file.flush()
             os.fsync(file.fileno())

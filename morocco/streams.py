@@ -70,13 +70,18 @@ class Streams:
                 self._target.close_input()
 
     def _drain(self) -> None:
-        with suppress(OSError):  # the connection broke: whoever waits for the end knows why
-            for channel, data in self._target.output():
+        # OSError: the connection broke, whoever waits for the end knows why; ValueError: the run
+        # was broken off and what is read or written here is closed by now.
+        with suppress(OSError, ValueError):
+            output = self._target.output()
+            for channel, data in output:
                 self._last_byte = time.monotonic()
                 if channel == "stderr":
                     self.stderr.add(data)
                 elif not self._keep(data):
-                    return
+                    break
+            for _ in output:  # the engine cannot end a container whose output nobody reads
+                pass
 
     def _keep(self, data: bytes) -> bool:
         try:

@@ -4,6 +4,8 @@ The n-th prediction comes n / rate seconds after the model is ready, whatever th
 Arguments come from the variable METRONOME, which the image bakes in, and from the command line.
 """
 
+from __future__ import annotations
+
 import argparse
 import itertools
 import json
@@ -13,9 +15,10 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Iterable
 
 
-def parse_args():
+def parse_args() -> argparse.Namespace:
     parser = argparse.ArgumentParser()
     parser.add_argument("--batch-size", type=int, default=128)
     parser.add_argument("--rate", type=float, default=400, help="records a second")
@@ -27,7 +30,12 @@ def parse_args():
         help="late: start up, then read all; early: read all, then start up; stream: predict as "
         "records come; never: leave stdin alone; close: close it unread; some: ten records only",
     )
-    parser.add_argument("--predict", choices=["each", "once", "never"], default="each")
+    parser.add_argument(
+        "--predict",
+        choices=["each", "once", "distinct", "never"],
+        default="each",
+        help="distinct: one for each idx",
+    )
     parser.add_argument("--say", default="", help="to stderr, before anything else")
     parser.add_argument("--exit-code", type=int, default=0)
     parser.add_argument("--after", type=int, help="end after so many predictions")
@@ -39,13 +47,13 @@ def parse_args():
     return parser.parse_args(shlex.split(os.environ.get("METRONOME", "")) + sys.argv[1:])
 
 
-def main():
+def main() -> None:
     args = parse_args()
     if args.say:
-        print(args.say, file=sys.stderr, flush=True)
+        sys.stderr.write(args.say + "\n")
     workers = [start_worker(args.eat) for _ in range(args.workers)]
     held = b"x" * (args.eat * 2**20) if not workers else None
-    predict(read_records(args), args)
+    predict(*read_records(args), args)
     time.sleep(args.hang)
     for worker in workers:
         worker.kill()
@@ -55,16 +63,15 @@ def main():
         os.kill(os.getpid(), args.kill)
         time.sleep(60)
     del held
-    sys.stdout.flush()
     os._exit(args.exit_code)
 
 
-def start_worker(megabytes):
+def start_worker(megabytes: int) -> subprocess.Popen[bytes]:
     busy = f"x = b'x' * ({megabytes} * 2**20)\nwhile True: pass"
     return subprocess.Popen([sys.executable, "-c", busy], stdin=subprocess.DEVNULL)
 
 
-def read_records(args):
+def read_records(args: argparse.Namespace) -> tuple[Iterable[bytes], float]:
     """Return the records and the moment from which the beat counts."""
     if args.read == "early":
         records = list(sys.stdin.buffer)
@@ -83,22 +90,23 @@ def read_records(args):
     return (lines if args.read == "stream" else list(lines)), ready
 
 
-def predict(records_and_start, args):
-    records, ready = records_and_start
-    done = 0
-    for record in records:
-        done += 1
+def predict(records: Iterable[bytes], ready: float, args: argparse.Namespace) -> None:
+    seen: set[object] = set()
+    for done, record in enumerate(records, start=1):
         wait_until(ready + done / args.rate)
-        if args.predict == "each" or (args.predict == "once" and done == 1):
-            line = json.dumps({"idx": json.loads(record).get("idx"), "label": 0})
-            sys.stdout.write(line + "\n")
+        idx = json.loads(record).get("idx")
+        wanted = {"each": True, "once": done == 1, "distinct": idx not in seen, "never": False}
+        if wanted[args.predict]:
+            seen.add(idx)
+            sys.stdout.write(json.dumps({"idx": idx, "label": 0}) + "\n")
             if done % args.batch_size == 0:
                 sys.stdout.flush()
         if done == args.after:
             break
+    sys.stdout.flush()
 
 
-def wait_until(moment):
+def wait_until(moment: float) -> None:
     delay = moment - time.monotonic()
     if delay > 0:
         time.sleep(delay)

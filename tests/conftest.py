@@ -1,0 +1,186 @@
+"""What tests of `bench` run on: the engine, images that behave as they should, made-up data."""
+
+from __future__ import annotations
+
+import gc
+import io
+import json
+import os
+import shlex
+import tarfile
+import uuid
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from warnings import catch_warnings, simplefilter
+
+import docker
+import pytest
+from docker import DockerClient
+from docker.errors import DockerException
+from runs import METRONOME, Bench
+
+BASE = "python:3.11-slim"
+LABEL = "morocco.tests"
+QUICK = "--rate 2000"
+"""What a metronome is, unless it is told otherwise."""
+
+Metronome = Callable[[str], str]
+"""From the arguments of a metronome to the TARGET that is one."""
+Command = Callable[..., str]
+"""From the words of a command to the TARGET that runs it."""
+BuildImage = Callable[..., str]
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Mark whatever needs the engine, whether or not its author thought of it."""
+    for item in items:
+        if isinstance(item, pytest.Function) and "engine" in item.fixturenames:
+            item.add_marker("docker")
+
+
+@pytest.fixture(scope="session")
+def engine() -> Iterator[DockerClient]:
+    """A client of the Docker engine; without one a test is skipped, in CI failed."""
+    with catch_warnings():
+        simplefilter("ignore")  # of the socket that docker-py leaves open when it fails
+        client = _connect()
+        gc.collect()
+    if isinstance(client, str):
+        stop = pytest.fail if os.environ.get("CI") else pytest.skip
+        stop(f"NOT TESTED: NO DOCKER ENGINE. Start it: sudo systemctl start docker. ({client})")
+    yield client
+    client.close()
+
+
+def _connect() -> DockerClient | str:
+    """Return a client, or why there is none."""
+    try:
+        return docker.from_env()
+    except DockerException as error:
+        return str(error)
+
+
+@pytest.fixture(scope="session")
+def build_image(engine: DockerClient) -> Iterator[BuildImage]:
+    """Build an image from a Dockerfile and build arguments, once; all are removed in the end."""
+    built: dict[str, str] = {}
+    session = uuid.uuid4().hex
+
+    def build(dockerfile: str, **arguments: str) -> str:
+        key = json.dumps([dockerfile, arguments])
+        if key not in built:
+            image, _ = engine.images.build(
+                fileobj=_context(dockerfile),
+                custom_context=True,
+                buildargs=arguments,
+                labels={LABEL: session},
+                rm=True,
+            )
+            built[key] = str(image.id)
+        return built[key]
+
+    yield build
+    for image in engine.images.list(filters={"label": f"{LABEL}={session}"}):
+        engine.images.remove(str(image.id), force=True)
+
+
+def _context(dockerfile: str) -> io.BytesIO:
+    """Return what the engine builds from: the Dockerfile and the metronome."""
+    context = io.BytesIO()
+    with tarfile.open(fileobj=context, mode="w") as tar:
+        tar.add(METRONOME, METRONOME.name)
+        entry = tarfile.TarInfo("Dockerfile")
+        entry.size = len(dockerfile.encode())
+        tar.addfile(entry, io.BytesIO(dockerfile.encode()))
+    context.seek(0)
+    return context
+
+
+@pytest.fixture(scope="session")
+def metronome_image(build_image: BuildImage) -> Metronome:
+    """Make an image of a metronome with its arguments baked in."""
+    dockerfile = METRONOME.with_name("Dockerfile").read_text()
+    return lambda arguments: build_image(dockerfile, ARGS=f"{QUICK} {arguments}")
+
+
+@pytest.fixture(scope="session")
+def command_image(build_image: BuildImage) -> Command:
+    """Make an image that runs a command."""
+    return lambda *words: build_image(f"FROM {BASE}\nENTRYPOINT {json.dumps(words)}\n")
+
+
+@pytest.fixture(params=["process", pytest.param("container", marks=pytest.mark.docker)])
+def kind(request: pytest.FixtureRequest) -> str:
+    """Both kinds of target, one after the other: what holds for one must hold for the other."""
+    return str(request.param)
+
+
+@pytest.fixture
+def metronome(kind: str, request: pytest.FixtureRequest) -> Metronome:
+    """Make a metronome of either kind, from its arguments."""
+    if kind == "process":
+        return metronome_process
+    image: Metronome = request.getfixturevalue("metronome_image")
+    return image
+
+
+def metronome_process(arguments: str) -> str:
+    """Return the TARGET of a metronome that is a bare process."""
+    return f"exec:python3 {METRONOME} {QUICK} {arguments}"
+
+
+@pytest.fixture
+def command(kind: str, request: pytest.FixtureRequest) -> Command:
+    """Make a target of either kind that runs a command."""
+    if kind == "process":
+        return lambda *words: f"exec:{shlex.join(words)}"
+    image: Command = request.getfixturevalue("command_image")
+    return image
+
+
+@pytest.fixture(scope="session")
+def data_dir(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The data of PARus: 100 records of some 200 bytes, each with an idx of its own."""
+    folder = tmp_path_factory.mktemp("data")
+    records = [
+        {
+            "premise": f"Мальчик номер {idx} вышел из дома.",
+            "choice1": f"Он взял зонт и {idx} яблок.",
+            "choice2": "Он остался спать.",
+            "question": "cause" if idx % 2 else "effect",
+            "label": idx % 2,
+            "idx": idx,
+        }
+        for idx in range(100)
+    ]
+    lines = [json.dumps(record, ensure_ascii=False) + "\n" for record in records]
+    (folder / "PARus").mkdir()
+    (folder / "PARus" / "val.jsonl").write_text("".join(lines), encoding="utf-8")
+    return folder
+
+
+@pytest.fixture
+def log(tmp_path: Path) -> Path:
+    """Where the log of a run on the made-up data goes, in a folder that holds nothing else."""
+    return tmp_path / "logs" / "parus" / "100_32_01.jsonl"
+
+
+@pytest.fixture
+def bench(data_dir: Path, request: pytest.FixtureRequest) -> Iterator[Bench]:
+    """Run `morocco bench`; no container of any run may be left at the end of the test."""
+    needs_engine = request.node.get_closest_marker("docker") is not None
+    client: DockerClient | None = request.getfixturevalue("engine") if needs_engine else None
+    bench = Bench(data_dir)
+    yield bench
+    if client:
+        left = [name for pid in bench.pids for name in _remove_containers(client, pid)]
+        assert not left, f"containers were left behind: {left}"
+
+
+def _remove_containers(client: DockerClient, pid: int) -> list[str]:
+    """Remove the containers of a morocco and return their names."""
+    containers = client.containers.list(all=True, filters={"label": f"morocco={pid}"})
+    for container in containers:
+        container.remove(force=True)
+    return [str(container.name) for container in containers]

@@ -1,0 +1,274 @@
+"""Runs the real program as its users do, and looks at what it printed, wrote and left behind."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+import uuid
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from types import TracebackType
+from typing import IO, Any, TypeVar
+
+METRONOME = Path(__file__).with_name("metronome") / "metronome.py"
+KEYS = ["timestamp", "cpu_usage", "ram", "gpu_usage", "gpu_ram"]
+PATIENCE = 60
+"""Seconds that anything here may take before it counts as hanging."""
+
+_MARK = "MOROCCO_TESTS_RUN"
+_ERROR = "morocco: error: "
+_WARNING = "morocco: warning: "
+
+Found = TypeVar("Found")
+
+
+@dataclass(frozen=True)
+class Finished:
+    """What a run of the program came to."""
+
+    pid: int
+    code: int
+    stdout: str
+    stderr: str
+
+    @property
+    def lines(self) -> list[dict[str, Any]]:
+        """The samples on stdout."""
+        return parse(self.stdout)
+
+    @property
+    def warnings(self) -> list[str]:
+        return [
+            line.removeprefix(_WARNING)
+            for line in self.stderr.splitlines()
+            if line.startswith(_WARNING)
+        ]
+
+    @property
+    def error(self) -> str:
+        """The one message of a run that failed, with the lines it quotes."""
+        before, _, message = self.stderr.partition(_ERROR)
+        assert message, f"no error on stderr: {self.stderr!r}"
+        assert all(line.startswith(_WARNING) for line in before.splitlines()), self.stderr
+        assert _ERROR not in message, f"more than one error: {self.stderr}"
+        assert "Traceback" not in message, self.stderr
+        assert self.code != 0
+        return message.rstrip("\n")
+
+    def succeeds(self) -> Finished:
+        assert self.code == 0, self.stderr
+        assert _ERROR not in self.stderr
+        assert "Traceback" not in self.stderr
+        return self
+
+    def fails(self, code: int) -> str:
+        """Return the error of a run that ended with this exit code."""
+        assert self.code == code, (self.code, self.stderr)
+        return self.error
+
+
+class Run:
+    """A morocco that runs; leaving the context ends it, if it has not ended by itself."""
+
+    def __init__(
+        self,
+        *args: object,
+        env: Mapping[str, str] | None = None,
+        stdout: int | IO[bytes] = subprocess.PIPE,
+        stderr: int | IO[bytes] = subprocess.PIPE,
+    ) -> None:
+        self._mark = uuid.uuid4().hex
+        plain = {key: value for key, value in os.environ.items() if not key.startswith("MOROCCO_")}
+        if Path("/dev/nvidiactl").exists():  # a GPU of this machine has no part in the tests
+            plain["MOROCCO_BENCH_GPUS"] = "none"
+        self.started = time.monotonic()
+        self.process = subprocess.Popen(
+            [sys.executable, "-m", "morocco", *map(str, args)],
+            env={**plain, **(env or {}), _MARK: self._mark},
+            stdin=subprocess.DEVNULL,
+            stdout=stdout,
+            stderr=stderr,
+            bufsize=0,  # or a line that was read would take the next ones from `communicate`
+        )
+
+    def __enter__(self) -> Run:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        if self.process.poll() is None:
+            self.process.terminate()
+            try:
+                self.process.wait(PATIENCE)
+            except subprocess.TimeoutExpired:
+                self.process.kill()
+        for stream in (self.process.stdout, self.process.stderr):
+            if stream:
+                stream.close()
+        self.process.wait()
+
+    @property
+    def pid(self) -> int:
+        return self.process.pid
+
+    @property
+    def is_running(self) -> bool:
+        return self.process.poll() is None
+
+    def read_line(self) -> dict[str, Any]:
+        """Wait for the next sample on stdout."""
+        assert self.process.stdout
+        line = self.process.stdout.readline()
+        assert line.endswith(b"\n"), f"stdout ended: {line!r}"
+        return parse(line.decode())[0]
+
+    def wait_until_ready(self) -> None:
+        """Wait until the program minds signals; before that the interpreter is still loading."""
+        until(lambda: not self.is_running or _catches(self.pid, signal.SIGTERM))
+
+    def wait_until_sampled(self, log: Path, lines: int = 1) -> None:
+        """Wait until the log that is being written holds so many samples."""
+        part = Path(f"{log}.part")
+        until(lambda: part.exists() and part.read_text().count("\n") >= lines)
+
+    def send(self, number: signal.Signals) -> None:
+        self.process.send_signal(number)
+
+    def finish(self) -> Finished:
+        """Wait for the end; no process of the run may be left then."""
+        try:
+            out, err = self.process.communicate(timeout=PATIENCE)
+        except subprocess.TimeoutExpired:
+            self.process.kill()
+            _, err = self.process.communicate()
+            raise AssertionError(f"morocco hangs; on stderr: {err!r}") from None
+        left = [pid for pid in processes_with(f"{_MARK}={self._mark}") if not _is_dying(pid)]
+        commands = [_command_line(pid) for pid in left]
+        for pid in left:
+            os.kill(pid, signal.SIGKILL)
+        assert not left, f"processes were left behind: {commands}"
+        return Finished(
+            self.pid, self.process.returncode, (out or b"").decode(), (err or b"").decode()
+        )
+
+
+class Bench:
+    """Runs `morocco bench` on 100 records in batches of 32, unless told otherwise."""
+
+    def __init__(self, data_dir: Path) -> None:
+        self._data_dir = data_dir
+        self.pids: list[int] = []
+
+    def __call__(self, target: str, *options: object, **more: Any) -> Finished:
+        """Run to the end."""
+        with self.start(target, *options, **more) as run:
+            return run.finish()
+
+    def start(
+        self,
+        target: str,
+        *options: object,
+        task: str = "parus",
+        size: int = 100,
+        data: Path | None = None,
+        **streams: Any,
+    ) -> Run:
+        """Return a run that has just begun."""
+        sizes = ("--input-size", size, "--batch-size", 32)
+        run = Run("bench", target, data or self._data_dir, task, *sizes, *options, **streams)
+        self.pids.append(run.pid)
+        return run
+
+
+def run_morocco(*args: object, env: Mapping[str, str] | None = None) -> Finished:
+    """Run the program to its end."""
+    with Run(*args, env=env) as run:
+        return run.finish()
+
+
+def until(condition: Callable[[], Found], patience: float = PATIENCE) -> Found:
+    """Wait until a condition holds, and return what it gave."""
+    deadline = time.monotonic() + patience
+    while not (found := condition()):
+        assert time.monotonic() < deadline, "waited in vain"
+        time.sleep(0.005)
+    return found
+
+
+def parse(text: str) -> list[dict[str, Any]]:
+    """Return the JSON objects of a text, one a line."""
+    return [json.loads(line) for line in text.splitlines()]
+
+
+def read_log(path: Path) -> list[dict[str, Any]]:
+    return parse(path.read_text())
+
+
+def read_record(log: Path) -> Any:
+    """Return the record beside a log."""
+    return json.loads(log.with_suffix(".json").read_text())
+
+
+def read_failed_record(log: Path) -> Any:
+    return json.loads(log.with_suffix(".failed.json").read_text())
+
+
+def run_time(lines: list[dict[str, Any]]) -> float:
+    return float(lines[-1]["timestamp"]) - float(lines[0]["timestamp"])
+
+
+def files_in(folder: Path) -> list[str]:
+    """Return the names of all files below a folder."""
+    return sorted(str(path.relative_to(folder)) for path in folder.rglob("*") if path.is_file())
+
+
+def processes_with(variable: str) -> list[int]:
+    """Return the processes that have this `KEY=VALUE` in their environment."""
+    found = []
+    for folder in Path("/proc").iterdir():
+        if folder.name.isdigit():
+            try:
+                environment = (folder / "environ").read_bytes()
+            except OSError:
+                continue
+            if variable.encode() in environment.split(b"\0"):
+                found.append(int(folder.name))
+    return found
+
+
+def _is_dying(pid: int) -> bool:
+    """Return whether a process that was killed just now only has to be reaped."""
+    try:
+        until(lambda: not Path(f"/proc/{pid}").exists() or _state(pid) in "ZX", patience=2)
+    except AssertionError:
+        return False
+    return True
+
+
+def _state(pid: int) -> str:
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
+    except OSError:
+        return "X"
+
+
+def _command_line(pid: int) -> str:
+    try:
+        return Path(f"/proc/{pid}/cmdline").read_text().replace("\0", " ")
+    except OSError:
+        return f"{pid}, gone by now"
+
+
+def _catches(pid: int, number: signal.Signals) -> bool:
+    status = Path(f"/proc/{pid}/status").read_text()
+    caught = next(line for line in status.splitlines() if line.startswith("SigCgt:"))
+    return bool(int(caught.split()[1], 16) & 1 << (number - 1))
