@@ -69,14 +69,21 @@ def _answers(address: str) -> bool:
     return True
 
 
+@pytest.fixture(scope="module")
+def base(engine: DockerClient, metronome_image: Metronome) -> Iterator[str]:
+    """A metronome with a name, or it would be removed together with what is built on it."""
+    name = "morocco-tests-base"
+    engine.images.get(metronome_image("--say pulled")).tag(name)
+    yield name
+    engine.images.remove(name)
+
+
 @pytest.fixture
 def remote(
-    registry: str, engine: DockerClient, metronome_image: Metronome, build_image: BuildImage
+    registry: str, engine: DockerClient, base: str, build_image: BuildImage
 ) -> Iterator[Remote]:
-    base = engine.images.get(metronome_image(""))
-    base.tag("morocco-tests", "base")  # or it would be removed together with what is built on it
     blob = f"RUN head -c 5000000 /dev/urandom > /{uuid.uuid4().hex}"  # a layer nobody has
-    image = engine.images.get(build_image(f"FROM {base.id}\n{blob}\n"))
+    image = engine.images.get(build_image(f"FROM {base}\n{blob}\n"))
     name = f"{registry}/metronome"
     image.tag(name, "latest")
     for event in engine.images.push(name, tag="latest", stream=True, decode=True):
@@ -87,7 +94,6 @@ def remote(
     yield remote
     if remote.is_here:
         engine.images.remove(name, force=True, noprune=True)
-    engine.images.remove("morocco-tests:base", noprune=True)
 
 
 def test_a_missing_image_is_pulled_and_measured(remote: Remote, bench: Bench) -> None:
