@@ -193,6 +193,17 @@ def test_a_second_signal_does_not_disturb_the_cleaning_up(
     failed(log)
 
 
+def test_signals_that_come_all_at_once_end_the_run_once(bench: Bench, log: Path) -> None:
+    with bench.start(metronome_process("--hang 60"), "-o", log) as run:
+        run.wait_until_sampled(log)
+        for number in (signal.SIGSTOP, *STOPPING, signal.SIGCONT):
+            run.send(number)
+        finished = run.finish()
+    assert finished.error.startswith("Stopped by ")
+    assert finished.code in [128 + number for number in STOPPING]
+    failed(log)
+
+
 def test_a_signal_while_predictions_pour_in(command: Command, bench: Bench, tmp_path: Path) -> None:
     kept = tmp_path / "predictions.jsonl"
     with bench.start(command("sh", "-c", "yes '{}'"), "--predictions", kept) as run:
