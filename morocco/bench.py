@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import queue
-import threading
 import time
-from collections.abc import Callable, Mapping
-from concurrent.futures import Future
+from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
-from typing import Any, BinaryIO, Protocol, TypeVar
+from typing import Any, BinaryIO, Protocol
 
 from morocco import __version__
 from morocco.cgroup import find_cgroup
@@ -22,20 +20,12 @@ from morocco.meter import Meter
 from morocco.record import DataFile, Failure, GpusBefore, Monitor, Output, Peaks, RunRecord, to_utc
 from morocco.sampler import Beats, Sampler
 from morocco.sink import Sink
+from morocco.steps import Events, Steps
 from morocco.streams import Streams
 from morocco.target import Exit, Target
 from morocco.tasks import Records
 from morocco.units import Seconds, plural
 from morocco.verdict import Outcome, find_failure, find_warnings, quote_stderr
-
-_TICK: Seconds = 0.5
-"""Between two looks at the time limit, and two redraws of the live line."""
-_PATIENCE: Seconds = 20
-"""For a step that was broken off to come to its end, so that nothing begins after the removal."""
-
-Events = queue.SimpleQueue[Any]
-"""What ends a step of a run: an exception, from whatever thread or signal, or its own outcome."""
-_Result = TypeVar("_Result")
 
 
 @dataclass(frozen=True)
@@ -120,6 +110,7 @@ class _Run:
         self._sink, self._watch = sink, watch
         self._clock = Clock.anchor()
         self._events = events
+        self._steps = Steps(events, self._tick, target.kill)
         self._streams = Streams(target, plan.records, predictions, self._events.put)
         self._meter: Meter | None = None
         self._started: Seconds | None = None
@@ -131,7 +122,7 @@ class _Run:
 
     def prepare(self) -> None:
         """Do all that can be done before the clock starts."""
-        self._call(self._target.prepare)
+        self._steps.call(self._target.prepare)
         self._gpus.mark_baseline()
         self._before = GpusBefore(self._gpus.used(), self._gpus.processes())
         for process in self._before.processes:
@@ -143,62 +134,30 @@ class _Run:
 
     def measure(self) -> None:
         """Run the target from its start to its end, and take in all it printed."""
-        energy, cpu_time = self._gpus.energy(), time.process_time()
-        self._started = self._call(self._target.start)
+        energy = self._gpus.energy()
+        self._started = self._steps.call(self._target.start)
+        cpu_time = time.process_time()
         beats = self._watch_until_end(self._started)
         cpu_time = time.process_time() - cpu_time
         self._monitor = Monitor(beats.due, beats.missed, round(cpu_time, 4))
         self._energy = _difference(self._gpus.energy(), energy)
-        self._call(self._streams.finish)
+        self._steps.call(self._streams.finish)
 
     def _watch_until_end(self, started: Seconds) -> Beats:
-        pid = self._call(self._target.find_pid)
+        pid = self._steps.call(self._target.find_pid)
         cgroup = None if pid is None else find_cgroup(pid)
         self._meter = meter = Meter(ProcessTree(pid or 0, cgroup), self._gpus, self._clock)
         sampler = Sampler(self._plan.period, meter.read, self._sink.write, self._events.put)
         try:
             sampler.start(started)
             self._streams.start()
-            self._exit = self._call(self._target.wait)
+            self._exit = self._steps.call(self._target.wait)
         except BaseException:
             self._target.kill()
             with suppress(Exception):  # the first failure is the one to tell
                 sampler.stop()
             raise
         return sampler.stop()
-
-    def _call(self, function: Callable[[], _Result]) -> _Result:
-        """Return what `function` gives; anything else that ends the run is raised at once."""
-
-        def settle() -> None:
-            try:
-                outcome.set_result(function())
-            except BaseException as error:
-                outcome.set_exception(error)
-            self._events.put(outcome)
-
-        outcome: Future[_Result] = Future()
-        step = threading.Thread(target=settle, name="step", daemon=True)
-        step.start()
-        try:
-            self._wait_for(outcome)
-        except BaseException:
-            self._target.kill()
-            step.join(_PATIENCE)
-            raise
-        return outcome.result()
-
-    def _wait_for(self, outcome: Future[Any]) -> None:
-        while True:
-            try:
-                event = self._events.get(timeout=_TICK)
-            except queue.Empty:
-                self._tick()
-                continue
-            if event is outcome:
-                return
-            if isinstance(event, Exception):
-                raise event
 
     def _tick(self) -> None:
         """Show how far the run is, once it runs, and end it when its time is up."""

@@ -10,13 +10,14 @@ from pathlib import Path
 from queue import SimpleQueue
 from typing import Any, TextIO
 
-from morocco.bench import Events, Plan, run_bench
+from morocco.bench import Plan, run_bench
 from morocco.errors import DataError, OutputError
 from morocco.gpu import Gpus
 from morocco.live import Screen, summarise
 from morocco.logs import LogPath
 from morocco.signals import forward_signals
 from morocco.sink import FileSink, Sink, StreamSink, open_predictions
+from morocco.steps import Events
 from morocco.target import OnPull, Target
 from morocco.targets import is_process, make_container, make_process, parse_env
 from morocco.tasks import find_data, load_records

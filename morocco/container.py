@@ -11,7 +11,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import datetime, timezone
-from types import TracebackType
 from typing import Any
 
 from docker import DockerClient
@@ -90,12 +89,7 @@ class ContainerTarget:
     def __enter__(self) -> ContainerTarget:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         if self._attached is not None:
             self._attached.close()
         if self._connected is not None:

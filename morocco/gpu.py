@@ -131,7 +131,7 @@ class Gpus:
         shares = [found for card in self._cards if (found := self._ask(card, share))]
         use = _sum([share.use for share in shares])
         return GpuReading(
-            use=None if use is None else use / len(shares),
+            use=None if use is None else round(use / len(shares), 4),
             ram=_sum([share.ram for share in shares]),
         )
 

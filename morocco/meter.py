@@ -26,7 +26,7 @@ class Meter:
     def read(self, moment: Seconds) -> Sample | None:
         """Return the sample of a moment (monotonic clock), None once the tree has ended."""
         host = self._tree.read()
-        if not host.pids:
+        if not host.pids and self.last is not None:  # the first line is written in any case
             return None
         gpu = self._gpus.read(host.pids)
         self.last = Sample(

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
-from types import TracebackType
 from typing import Literal, Protocol
 
 from morocco.units import Seconds
@@ -61,12 +60,7 @@ class Target(Protocol):
     def __enter__(self) -> Target:
         """Do nothing yet: what `prepare` begins, `__exit__` ends."""
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         """Leave nothing behind, whatever happened."""
 
     @property

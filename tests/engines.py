@@ -15,7 +15,6 @@ import time
 from collections.abc import Sequence
 from contextlib import ExitStack, closing, suppress
 from pathlib import Path
-from types import TracebackType
 
 from docker import DockerClient
 from runs import PATIENCE, until
@@ -51,12 +50,7 @@ class SlowEngine:
         self._threads[0].start()
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         """Wait until all that was asked is answered."""
         self._server.shutdown(socket.SHUT_RDWR)
         for thread in self._threads:
@@ -121,12 +115,7 @@ class SecondEngine:
             stack.pop_all()
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self._clean_up()
 
     def kill(self) -> None:

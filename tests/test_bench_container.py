@@ -11,7 +11,7 @@ from conftest import BASE, BuildImage, Command, Metronome
 from docker import DockerClient
 from docker.errors import NotFound
 from docker.models.containers import Container
-from runs import Bench, Run, read_failed_record, read_record, until
+from runs import Bench, Run, read_failed_record, read_log, read_record, until
 
 LOOK_AROUND = """
 import json, os, sys
@@ -113,6 +113,7 @@ def test_a_container_that_ends_at_once_is_measured_too(
     (warning,) = bench(command_image("echo", "{}"), "-o", log).succeeds().warnings
     assert warning.startswith("1 prediction for 100 records")
     assert 0 <= read_record(log)["run_time"] < 1
+    assert len(read_log(log)) == 2
 
 
 @pytest.mark.usefixtures("engine")

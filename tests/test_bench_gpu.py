@@ -1,7 +1,7 @@
 """`morocco bench` on a machine with GPUs, played by a stand-in for the driver's library.
 
-The engine of such a machine would be asked for GPUs that are not there, so that only bare
-processes can be measured on them; how a container is refused is shown as well.
+`morocco bench` would ask the engine for GPUs that are not there, so most of this is shown with bare
+processes; how a container is refused, and how one is read that got none, is shown as well.
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import shlex
 import subprocess
+import sys
 import uuid
 from collections.abc import Iterator
 from pathlib import Path
@@ -231,3 +232,18 @@ def test_an_engine_without_the_toolkit_is_told_what_to_install(
     assert "install the NVIDIA Container Toolkit" in error
     assert "--gpus none" in error
     assert not log.exists()
+
+
+@pytest.mark.docker
+def test_the_processes_of_a_container_are_found_on_their_gpus(
+    machine: Machine, token: str, metronome_image: Metronome, data_dir: Path, log: Path
+) -> None:
+    mine = [Process(f"match:{token}", 2 * GIB)]
+    machine.plug(Gpu("GPU-0", 2 * GIB, 30, mine), Gpu("GPU-1", 2 * GIB, 50, mine))
+    script = Path(__file__).with_name("nvml") / "bench_container.py"
+    data = data_dir / "PARus" / "val.jsonl"
+    image = metronome_image("--hang 1")
+    command = [sys.executable, *map(str, (script, image, data, log)), "--say", token]
+    subprocess.run(command, env=machine.environment, check=True)
+    assert read_record(log)["peaks"]["gpu_ram"] == 4 * GIB
+    assert {line["gpu_usage"] for line in read_log(log)[1:-1]} == {0.4}
