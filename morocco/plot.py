@@ -6,11 +6,10 @@ axis. A reading that is null leaves a gap.
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterable, Mapping
-from contextlib import suppress
 from pathlib import Path
 
+from morocco.atomic import write_atomically
 from morocco.collect import Collection, by_model_and_task
 from morocco.errors import DataError, OutputError
 from morocco.figure import INK, render
@@ -95,15 +94,9 @@ def _blend_colours(count: int) -> tuple[str, ...]:
 
 
 def _write(path: Path, image: bytes) -> None:
-    """Write the file whole or not at all."""
-    part = path.with_name(f".{path.name}.{os.getpid()}.part")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        part.write_bytes(image)
-        part.replace(path)
+        write_atomically(path, image)
     except OSError as error:
         hint = "Give an image in a folder that you may write to."
         raise OutputError(f"Cannot write {path}: {error.strerror}. {hint}") from None
-    finally:
-        with suppress(OSError):
-            part.unlink(missing_ok=True)

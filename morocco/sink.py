@@ -10,6 +10,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, BinaryIO, Protocol, TextIO
 
+from morocco.atomic import write_atomically
 from morocco.errors import DataError, OutputError
 from morocco.logs import Sample
 
@@ -102,7 +103,7 @@ class FileSink:
         """Write the record, then give the log its name: a finished log always has its record."""
         try:
             os.fsync(self._file.fileno())
-            write_atomically(self._path.with_suffix(".json"), _to_text(record))
+            write_atomically(self._path.with_suffix(".json"), _to_bytes(record))
             self._part.replace(self._path)
             for leftover in (_beside(self._path, ".failed"), self._failed_record):
                 leftover.unlink(missing_ok=True)
@@ -120,7 +121,7 @@ class FileSink:
         with suppress(OSError):
             self._part.replace(_beside(self._path, ".failed"))
         with suppress(OSError):
-            write_atomically(self._failed_record, _to_text(record))
+            write_atomically(self._failed_record, _to_bytes(record))
         self._close()
 
     @property
@@ -174,23 +175,11 @@ def _set_aside(part: Path, failed: Path) -> None:
         part.unlink()
 
 
-def write_atomically(path: Path, text: str) -> None:
-    """Write a file so that it is there whole or not at all; OSError as the disk has it."""
-    draft = _beside(path, f".{os.getpid()}.tmp")
-    try:
-        # A surrogate, of a file name that is no UTF-8, becomes the escape that JSON has for it.
-        with draft.open("w", encoding="utf-8", errors="backslashreplace") as file:
-            file.write(text)
-            file.flush()
-            os.fsync(file.fileno())
-        draft.replace(path)
-    finally:
-        draft.unlink(missing_ok=True)
-
-
 def _beside(path: Path, ending: str) -> Path:
     return path.with_name(path.name + ending)
 
 
-def _to_text(record: Mapping[str, Any]) -> str:
-    return json.dumps(record, indent=2, ensure_ascii=False) + "\n"
+def _to_bytes(record: Mapping[str, Any]) -> bytes:
+    text = json.dumps(record, indent=2, ensure_ascii=False) + "\n"
+    # A surrogate, of a file name that is no UTF-8, becomes the escape that JSON has for it.
+    return text.encode(errors="backslashreplace")

@@ -16,9 +16,10 @@ from typing import Any
 
 import pytest
 
+from morocco.atomic import write_atomically
 from morocco.errors import DataError, MoroccoError, OutputError
 from morocco.logs import Sample
-from morocco.sink import FileSink, StreamSink, open_predictions, write_atomically
+from morocco.sink import FileSink, StreamSink, open_predictions
 
 SAMPLES = [Sample(1.0, None, 5), Sample(2.0)]
 LINES = "".join(sample.to_line() + "\n" for sample in SAMPLES)
@@ -258,9 +259,9 @@ def test_predictions_cannot_take_the_name_of_a_folder(tmp_path: Path) -> None:
 
 def test_a_file_is_written_whole_or_not_at_all(tmp_path: Path) -> None:
     path = tmp_path / "record.json"
-    write_atomically(path, "old")
+    write_atomically(path, b"old")
     with disk_with_room_for(10), pytest.raises(OSError, match="File too large"):
-        write_atomically(path, "new" * 10)
+        write_atomically(path, b"new" * 10)
     assert contents(tmp_path) == {"record.json": "old"}
-    write_atomically(path, "new" * 10)
+    write_atomically(path, b"new" * 10)
     assert contents(tmp_path) == {"record.json": "new" * 10}
