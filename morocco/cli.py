@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from morocco import __version__
 from morocco.params import Duration, Size, Variable
+
+if TYPE_CHECKING:
+    from morocco.stats import Stats
 
 _PATH = click.Path(path_type=Path)
 _CONTAINER_ONLY = ("pull", "network", "memory", "cpus", "shm_size")
@@ -45,12 +48,17 @@ def _complete_task(_ctx: click.Context, _param: click.Parameter, typed: str) -> 
 @click.option(
     "-o", "--output", type=_PATH, help="The log; without it, samples go to stdout.", metavar="PATH"
 )
-@click.option("--force", is_flag=True, help="Replace a finished log of the same name.")
+@click.option("--force", is_flag=True, help="Replace what has the same name.")
 @click.option("--predictions", type=_PATH, metavar="PATH", help="Keep the predictions here.")
 @click.option("--gpus", default="auto", metavar="auto|all|none|0,1", help="GPUs of the target.")
 @click.option("--rate", type=click.FloatRange(0.1, 50), default=3.0, help="Samples a second.")
 @click.option("--timeout", type=Duration(), help="End a run that takes longer: 90s, 30m, 2h.")
-@click.option("--pull", type=click.Choice(["missing", "always", "never"]), default="missing")
+@click.option(
+    "--pull",
+    type=click.Choice(["missing", "always", "never"]),
+    default="missing",
+    help="When to fetch the image.",
+)
 @click.option("--network", default="none", help="Network of the container, as Docker names it.")
 @click.option("--memory", type=Size(), help="Limit the container's RAM: 512m, 8g.")
 @click.option("--cpus", type=click.FloatRange(min=0.01), help="Limit the container's CPU cores.")
@@ -95,19 +103,32 @@ def _refuse_container_options(ctx: click.Context, target: str) -> None:
     help="gpu: count from the first GPU reading, for logs of the first MOROCCO tool.",
 )
 def stats(paths: tuple[Path, ...], form: Any, clock: Any) -> None:
-    """Estimate init time, speed and peak GPU RAM from logs: files, folders or a .zip.
+    """Estimate init time, speed and GPU RAM from logs.
+
+    PATH is a log, a folder of logs or a .zip.
 
     \b
     morocco stats logs --format table
     """
     from morocco.collect import collect_logs
-    from morocco.stats import estimate
-    from morocco.tables import render
+    from morocco.stats import IncompleteStats, estimate
 
     collection = collect_logs(paths)
-    result = estimate(collection, clock)
-    _warn(*collection.remarks, *result.warnings)
-    click.echo(render(result, form), nl=False)
+    _warn(*collection.remarks)
+    try:
+        result = estimate(collection, clock)
+    except IncompleteStats as error:
+        _print_estimates(error.stats, form)
+        raise
+    _print_estimates(result, form)
+
+
+def _print_estimates(stats: Stats, form: Any) -> None:
+    from morocco.tables import render
+
+    _warn(*stats.warnings)
+    if stats.estimates:
+        click.echo(render(stats, form), nl=False)
 
 
 @cli.command()

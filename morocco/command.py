@@ -56,11 +56,7 @@ class BenchOptions:
 
 def bench_command(options: BenchOptions) -> None:
     """Measure one target; raises a MoroccoError for whatever goes wrong."""
-    if (
-        options.output
-        and options.predictions
-        and options.output.absolute() == (options.predictions.absolute())
-    ):
+    if options.output and options.output == options.predictions:
         raise DataError(f"--output and --predictions are both {options.output}; name two files.")
     samples_shown = options.output is None and _is_terminal(sys.stdout)
     live = _is_terminal(sys.stderr) and not samples_shown
@@ -71,7 +67,9 @@ def bench_command(options: BenchOptions) -> None:
         target = _make_target(options, gpus, screen.pull)
         events: Events = SimpleQueue()
         forward_signals(events.put)
-        predictions = stack.enter_context(open_predictions(options.predictions))
+        predictions = stack.enter_context(
+            open_predictions(options.predictions, replace=options.force)
+        )
         sink = _open_sink(options, screen)
         plan = Plan(
             task=options.task,
@@ -123,8 +121,12 @@ def _open_sink(options: BenchOptions, screen: Screen) -> Sink:
         raise DataError(
             f"{options.output} is the name of a run of {name.input_size} records in batches of "
             f"{name.batch_size}; this one has --input-size {options.input_size} --batch-size "
-            f"{options.batch_size}."
+            f"{options.batch_size}. Change these, or name it "
+            f"{options.input_size}_{options.batch_size}_{name.index:02d}.jsonl."
         )
     elif name.task != options.task:
-        screen.warn(f"{options.output} lies in the folder of another task than {options.task}.")
+        raise DataError(
+            f"{options.output} is the name of a run of the task {name.task!r}, not "
+            f"{options.task!r}: put it in a folder {options.task}/."
+        )
     return FileSink(options.output, replace=options.force)

@@ -76,7 +76,7 @@ def _draw(picture: Picture) -> Figure:
     rows = 0.24 * len(picture.groups)
     heights = [rows + 0.1, *(0.5 if isnan(picture.peaks[panel.key]) else 1.5 for panel in PANELS)]
     figure = Figure(figsize=(12, max(8, 6.5 + rows)))
-    grid = {"height_ratios": heights, "hspace": 0.13, "left": 0.19, "right": 0.825}
+    grid = {"height_ratios": heights, "hspace": 0.13, "left": 0.205, "right": 0.825}
     grid |= {"top": 0.905, "bottom": 0.095}
     strip, *panels = figure.subplots(1 + len(PANELS), sharex=True, gridspec_kw=grid)
     strip.set_xlim(0, 1.07 * picture.span)  # room for the labels of outliers
@@ -96,7 +96,7 @@ def _explain(picture: Picture) -> str:
     if any(group.empty for group in picture.groups):
         notes.append("○ empty: a log without readings")
     if any(group.outliers for group in picture.groups):
-        notes.append(f"01: index of a run more than {OUTLIER:.0%} off the median")
+        notes.append(f"two digits: index of a run more than {OUTLIER:.0%} off the median")
     if picture.crowded:
         notes.append(f"CPU and GPU use: mean of {picture.mean_step:.1f} s, faint: single readings")
     return "     ".join(notes)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from typing import TYPE_CHECKING
 
@@ -15,7 +16,7 @@ if TYPE_CHECKING:  # generic since click 8.4
 else:
     _Text = _Span = click.ParamType
 
-_SIZE = re.compile(r"0*[1-9][0-9]*[bkmg]?", re.IGNORECASE)  # 0 is no limit to Docker
+_SIZE = re.compile(r"0*[1-9][0-9]*[bkmg]", re.IGNORECASE)  # 0 is no limit to Docker
 _DURATION = re.compile(r"([0-9]+(?:\.[0-9]+)?)([smh]?)")
 _SECONDS = {"": 1, "s": 1, "m": 60, "h": 3600}
 
@@ -58,4 +59,6 @@ class Variable(_Text):
         """Return the text itself, once it is known to have a key."""
         if not value.partition("=")[0]:
             self.fail(f"{value!r} is not KEY=VALUE.", param, ctx)
+        if "=" not in value and value not in os.environ:
+            self.fail(f"{value} is not set here; write {value}=VALUE.", param, ctx)
         return value

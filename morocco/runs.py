@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
+from pathlib import PurePath
 from statistics import median
 from typing import Literal, NamedTuple
 
@@ -118,29 +119,42 @@ def _first_ram(series: Series) -> float | None:
 
 
 def find_faults(task: TaskRuns) -> Iterator[str]:
-    """Yield why the task has no numbers: one sentence a fault, with the way out."""
+    """Yield why a whole task has no numbers: one sentence a fault, with the way out."""
     if not task.init.logs:
-        yield _say_missing(task, "1_1", "start-up time", 1, 1)
+        yield _say_missing(task, "1_1", "init time", 1, 1)
+    elif not task.init.runs:
+        yield _say_never_on_gpu(task.init)
     if not task.groups:
         yield _say_missing(task, "long", "speed", 2000, 32)
-    for series in (task.init, *(group.long for group in task.groups)):
-        if series.logs and not series.runs:
-            yield (
-                f"{task.name}: no run of {series.label} has a GPU reading, so --clock gpu has "
-                "nothing to start from. Leave the option out."
-            )
-    for group in task.groups:
-        if group.init.runs:
-            yield from _find_too_short(group)
+
+
+def find_group_faults(group: Group) -> Iterator[str]:
+    """Yield why one input and batch size has no speed."""
+    if not group.long.runs:
+        yield _say_never_on_gpu(group.long)
+    elif group.init.runs:
+        yield from _find_too_short(group)
+
+
+def _say_never_on_gpu(series: Series) -> str:
+    return (
+        f"{_folder(series)}: no run of {series.label} has a GPU reading, so --clock gpu has "
+        "nothing to start from. Leave the option out."
+    )
 
 
 def _say_missing(task: TaskRuns, kind: str, what: str, input_size: int, batch_size: int) -> str:
-    name = task.name.rpartition("/")[2]
+    folder = _folder(*(series for series in (task.init, *(g.long for g in task.groups))))
     return (
-        f"{task.name} has no {kind} runs, so its {what} is unknown. Add them: `morocco bench … "
-        f"-o logs/{name}/{input_size}_{batch_size}_01.jsonl "
+        f"{folder} has no {kind} runs, so its {what} is unknown. Add them: `morocco bench … "
+        f"-o {folder}/{input_size}_{batch_size}_01.jsonl "
         f"--input-size {input_size} --batch-size {batch_size}`, {USUAL_RUNS} times (_01 to _05)."
     )
+
+
+def _folder(*several: Series) -> PurePath:
+    """Return where the logs of a task lie, as the user called it."""
+    return next(PurePath(log.name).parent for series in several for log in series.logs)
 
 
 def _find_too_short(group: Group) -> Iterator[str]:

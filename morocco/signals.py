@@ -25,7 +25,9 @@ def forward_signals(on_stop: Callable[[Interrupted], None]) -> None:
         came.append(number)
         if len(came) == 1:
             name = _NAMES[signal.Signals(number)]
-            on_stop(Interrupted(f"Stopped by {name}; the target was removed.", number))
+            on_stop(
+                Interrupted(f"Stopped by {name}; nothing of the target is left running.", number)
+            )
 
     def ignore() -> None:
         for number in numbers:

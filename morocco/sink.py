@@ -63,7 +63,7 @@ class FileSink:
         self._path = path
         self._part = _beside(path, ".part")
         if path.is_dir():
-            raise DataError(f"{path} is a folder; name the file: {path}/<task>/2000_32_01.jsonl.")
+            raise DataError(f"{path} is a folder; name a file in it, such as 2000_32_01.jsonl.")
         if path.suffix == ".json":
             raise DataError(f"{path} is the name of a record; call the log {path.stem}.jsonl.")
         try:
@@ -134,7 +134,7 @@ class FileSink:
 
 
 @contextmanager
-def open_predictions(path: Path | None) -> Iterator[BinaryIO | None]:
+def open_predictions(path: Path | None, *, replace: bool = False) -> Iterator[BinaryIO | None]:
     """Yield a file that gets its name only if the run is good, and `<path>.failed` otherwise.
 
     None gives None. OutputError where the file cannot be written.
@@ -144,6 +144,10 @@ def open_predictions(path: Path | None) -> Iterator[BinaryIO | None]:
         return
     if path.is_dir():
         raise DataError(f"{path} is a folder; name the file for the predictions.")
+    if path.is_file() and not replace:
+        raise DataError(
+            f"{path} is there already. Choose another name, or replace it with --force."
+        )
     part = _beside(path, ".part")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)

@@ -6,6 +6,7 @@ input size and batch size; groups are never pooled. The `1_1` runs of a task are
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from math import isfinite
 from statistics import median
@@ -13,7 +14,7 @@ from statistics import median
 from morocco.collect import Collection, by_model_and_task
 from morocco.doubts import GROUP_CHECKS, INIT_CHECKS, SERIES_CHECKS, check
 from morocco.errors import DataError
-from morocco.runs import Clock, Group, find_faults, split
+from morocco.runs import Clock, Group, find_faults, find_group_faults, split
 from morocco.speed import compute_rps
 from morocco.units import GIB, Seconds
 
@@ -54,26 +55,44 @@ class Stats:
     """Whether `model` is needed to tell the estimates apart."""
 
 
+class IncompleteStats(DataError):
+    """Some logs give no numbers; `stats` holds those of the others."""
+
+    def __init__(self, message: str, stats: Stats) -> None:
+        super().__init__(message)
+        self.stats = stats
+
+
 def estimate(collection: Collection, clock: Clock = "log") -> Stats:
     """Return one estimate for each model, task, input size and batch size, sorted by them.
 
     `clock` "gpu" recomputes logs whose clock started late from their first GPU reading; runs
-    without one are left out. DataError lists every task that lacks runs and every run that has no
-    speed because it is not longer than the start-up.
+    without one are left out. IncompleteStats lists every task that lacks runs and every run that
+    has no speed because it is not longer than the start-up.
     """
     logs = sorted(collection.logs, key=lambda log: (log.model, log.path, log.name))
     many = collection.many_models
     tasks = [split(of_task, clock, many) for of_task in by_model_and_task(logs).values()]
     faults = [fault for task in tasks for fault in find_faults(task)]
+    groups: list[Group] = []
+    for group in (group for task in tasks for group in task.groups):
+        found = list(find_group_faults(group))
+        faults += found
+        groups += [group] if group.init.runs and not found else []
+    stats = _summarise(groups, many)
     if faults:
-        raise DataError("\n".join(faults))
-    groups = [group for task in tasks for group in task.groups]
+        raise IncompleteStats("\n".join(faults), stats)
+    return stats
+
+
+def _summarise(groups: Sequence[Group], many_models: bool) -> Stats:
+    inits = {id(group.init): group.init for group in groups}
     warnings = (
-        *check(INIT_CHECKS, [task.init for task in tasks]),
+        *check(INIT_CHECKS, list(inits.values())),
         *check(SERIES_CHECKS, [group.long for group in groups]),
         *check(GROUP_CHECKS, groups),
     )
-    return Stats(tuple(map(_estimate, groups)), warnings, many)
+    return Stats(tuple(map(_estimate, groups)), warnings, many_models)
 
 
 def _estimate(group: Group) -> Estimate:

@@ -67,15 +67,15 @@ def _to_cells(estimate: Estimate) -> dict[str, str]:
     return {
         "model": estimate.model,
         "task": estimate.task,
-        "input": str(estimate.input_size),
-        "batch": str(estimate.batch_size),
-        "records/s": format_number(estimate.rps),
-        "95 % from": format_number(estimate.rps_low),
-        "to": format_number(estimate.rps_high),
-        "start-up s": format_number(estimate.init_time),
-        "GPU GB 1_1": format_number(estimate.gpu_ram),
-        "GPU GB": format_number(estimate.gpu_ram_batch),
-        "runs": f"{estimate.runs} + {estimate.init_runs}",
+        "input_size": str(estimate.input_size),
+        "batch_size": str(estimate.batch_size),
+        "rps": format_number(estimate.rps),
+        "rps_low": format_number(estimate.rps_low),
+        "rps_high": format_number(estimate.rps_high),
+        "init_time": format_number(estimate.init_time),
+        "gpu_ram": format_number(estimate.gpu_ram),
+        "gpu_ram_batch": format_number(estimate.gpu_ram_batch),
+        "runs + init_runs": f"{estimate.runs} + {estimate.init_runs}",
     }
 
 

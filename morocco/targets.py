@@ -6,6 +6,7 @@ import os
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
+from morocco.errors import DataError
 from morocco.gpu import Gpus
 from morocco.target import EXEC_PREFIX, OnPull, Target
 
@@ -40,6 +41,8 @@ def make_container(
     """Return a container of an image; the engine is not touched yet."""
     from morocco.container import ContainerTarget
 
+    if any(letter.isspace() for letter in image):
+        raise DataError(f"{image!r} is no name of an image. If it is a command: 'exec:{image}'.")
     given = [(info.index, info.uuid) for info in gpus.infos]
     return ContainerTarget(image, arguments, options, given, on_pull)
 

@@ -61,6 +61,8 @@ def find_data(data_dir: Path, task_name: str) -> Path:
     if task_name in ("", ".", "..") or "/" in task_name:
         raise DataError(f"{task_name!r} is no name of a task; the nine are: {', '.join(TASKS)}.")
     task = TASKS.get(task_name)
+    if task is None and task_name.lower() in TASKS:
+        raise DataError(f"There is no task {task_name!r}; did you mean {task_name.lower()!r}?")
     names = (
         [f"{task.title}/{task.validation}"]
         if task
@@ -69,6 +71,11 @@ def find_data(data_dir: Path, task_name: str) -> Path:
     for name in names:
         if os.path.isfile(data_dir / name):  # noqa: PTH113 (no error for a name that is too long)
             return data_dir / name
+    if not data_dir.is_dir():
+        raise DataError(
+            f"There is no folder {data_dir}. The data of Russian SuperGLUE is the archive of "
+            "russiansuperglue.com, which unpacks to data/public."
+        )
     looked_for = " and ".join(str(data_dir / name) for name in names)
     hint = "" if task else f" The nine tasks of Russian SuperGLUE are: {', '.join(TASKS)}."
     raise DataError(f"No data for the task {task_name!r}: looked for {looked_for}.{hint}")

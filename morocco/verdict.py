@@ -48,7 +48,7 @@ def find_failure(outcome: Outcome) -> TargetError | None:
         )
     if code != 0:
         return TargetError(
-            f"The target ended with exit code {code} after {_progress(outcome)}."
+            f"The target ended with exit code {code}: {_progress(outcome)}."
             f"{quote_stderr(outcome.stderr)}"
         )
     return _broken_contract(outcome)
@@ -104,16 +104,19 @@ def quote_stderr(stderr: str) -> str:
 
 def _out_of_memory(outcome: Outcome) -> str:
     limit = outcome.limits.get("memory")
-    cause = f"its limit was --memory {limit}" if limit else "the machine had none left"
-    return f"The target was killed for memory: {cause}. {_peak(outcome)}"
+    if limit:
+        return f"The target was killed for memory: it needed more than --memory {limit}."
+    return f"The target was killed for memory: the machine had none left. {_peak(outcome)}"
 
 
 def _peak(outcome: Outcome) -> str:
     ram = outcome.peaks.ram
-    return "" if ram is None else f"Its peak was {format_bytes(ram)} of RAM, of the samples taken."
+    return "" if ram is None else f"The largest sample of its RAM was {format_bytes(ram)}."
 
 
 def _progress(outcome: Outcome) -> str:
-    handed = f"{outcome.fed:,} of {plural(outcome.records, 'record')} were handed over"
-    unread = f" ({format_bytes(outcome.unread)} of them never read)" if outcome.unread else ""
-    return f"{handed}{unread} and {plural(outcome.predicted, 'prediction')} came back"
+    unread = f", {format_bytes(outcome.unread)} of input left unread" if outcome.unread else ""
+    return (
+        f"{outcome.fed:,} of {plural(outcome.records, 'record')} handed over{unread}, "
+        f"{plural(outcome.predicted, 'prediction')} back"
+    )

@@ -312,10 +312,21 @@ def test_a_name_that_stats_would_not_find_is_doubtful(bench: Bench, tmp_path: Pa
     assert "parus/100_32_01.jsonl" in warning
 
 
-def test_the_folder_of_another_task_is_doubtful(bench: Bench, tmp_path: Path) -> None:
+def test_the_folder_of_another_task_is_refused(bench: Bench, tmp_path: Path) -> None:
     log = tmp_path / "rcb" / "100_32_01.jsonl"
-    (warning,) = bench(metronome_process(""), "-o", log).succeeds().warnings
-    assert "another task than parus" in warning
+    error = bench(metronome_process(""), "-o", log).fails(3)
+    assert "a run of the task 'rcb', not 'parus'" in error
+    assert not log.parent.exists()
+
+
+def test_predictions_that_are_there_are_not_replaced(bench: Bench, tmp_path: Path) -> None:
+    kept = tmp_path / "precious.jsonl"
+    kept.write_text("precious")
+    error = bench(metronome_process(""), "--predictions", kept).fails(3)
+    assert "is there already" in error
+    assert kept.read_text() == "precious"
+    bench(metronome_process(""), "--predictions", kept, "--force").succeeds()
+    assert len(kept.read_text().splitlines()) == 100
 
 
 def test_a_finished_log_is_not_replaced(bench: Bench, log: Path) -> None:

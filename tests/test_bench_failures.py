@@ -42,7 +42,7 @@ def test_an_exit_code_is_told_with_the_last_words(
 ) -> None:
     error = bench(metronome("--exit-code 3 --say out-of-luck"), "-o", log).fails(10)
     assert "ended with exit code 3" in error
-    assert "100 of 100 records were handed over and 100 predictions came back" in error
+    assert "100 of 100 records handed over, 100 predictions back" in error
     assert error.endswith("\n  out-of-luck")
     record = failed(log)
     assert (record["exit_code"], record["stderr"]) == (3, "out-of-luck\n")
@@ -61,7 +61,7 @@ def test_a_container_killed_for_memory_is_told_its_limit(
     metronome_image: Metronome, bench: Bench, log: Path
 ) -> None:
     error = bench(metronome_image("--eat 200"), "-o", log, "--memory", "64m").fails(11)
-    assert "killed for memory: its limit was --memory 64m" in error
+    assert "killed for memory: it needed more than --memory 64m" in error
     assert failed(log)["failure"]["kind"] == "OutOfMemory"
 
 
@@ -114,7 +114,7 @@ def test_a_target_that_ends_well_but_unread_has_failed(
     log = log.with_name(f"{LARGE}_32_01.jsonl")
     error = bench(metronome(f"--read {read}"), "-o", log, size=LARGE).fails(14)
     assert "ended before it had read its input" in error
-    assert "of 50,000 records were handed over" in error
+    assert "of 50,000 records handed over" in error
     assert failed(log)["records_fed"] < LARGE
 
 
@@ -324,8 +324,21 @@ def data_of(tmp_path: Path, content: bytes) -> Path:
 
 def test_data_that_is_not_there_is_told(bench: Bench, log: Path, tmp_path: Path) -> None:
     error = bench(metronome_process(""), "-o", log, data=tmp_path / "nowhere").fails(3)
-    assert f"looked for {tmp_path}/nowhere/PARus/val.jsonl" in error
+    assert f"There is no folder {tmp_path}/nowhere" in error
     assert not log.parent.exists()
+
+
+def test_a_file_that_is_not_there_is_told(bench: Bench, tmp_path: Path) -> None:
+    error = bench(metronome_process(""), data=tmp_path).fails(3)
+    assert f"looked for {tmp_path}/PARus/val.jsonl" in error
+
+
+def test_the_name_of_a_task_in_other_letters_is_guessed(bench: Bench) -> None:
+    assert "did you mean 'parus'?" in bench(metronome_process(""), task="PARus").fails(3)
+
+
+def test_a_command_without_its_prefix_is_guessed(bench: Bench) -> None:
+    assert "'exec:python infer.py'" in bench("python infer.py").fails(3)
 
 
 def test_all_that_was_looked_for_is_told(bench: Bench, data_dir: Path) -> None:

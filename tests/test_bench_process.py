@@ -23,10 +23,9 @@ def environment_of(bench: Bench, tmp_path: Path, *options: object, **more: str) 
 
 
 def test_variables_are_added_to_the_environment(bench: Bench, tmp_path: Path) -> None:
-    options = ("--env", "COLOUR=dark red", "-e", "HERE", "-e", "NOWHERE", "-e", "EMPTY=")
+    options = ("--env", "COLOUR=dark red", "-e", "HERE", "-e", "EMPTY=")
     seen = environment_of(bench, tmp_path, *options, HERE="yes")
     assert (seen["COLOUR"], seen["HERE"], seen["EMPTY"]) == ("dark red", "yes", "")
-    assert "NOWHERE" not in seen
     assert "PATH" in seen
 
 
@@ -78,7 +77,7 @@ def test_a_command_that_cannot_be_run_is_told(
 def test_input_left_in_the_pipe_is_noticed_however_small(bench: Bench, log: Path) -> None:
     error = bench("exec:sh -c 'echo {}'", "-o", log).fails(14)
     assert "ended before it had read its input" in error
-    assert "never read" in error
+    assert "left unread" in error
     assert read_failed_record(log)["failure"]["kind"] == "UnreadInput"
 
 

@@ -167,7 +167,7 @@ def test_what_a_killed_run_left_is_overwritten(path: Path) -> None:
 
 
 def test_a_folder_is_no_log(tmp_path: Path) -> None:
-    with pytest.raises(DataError, match="is a folder; name the file"):
+    with pytest.raises(DataError, match="is a folder; name a file in it"):
         FileSink(tmp_path)
 
 

@@ -21,7 +21,7 @@ from morocco.errors import DataError
 from morocco.logs import Log, LogPath, Sample
 from morocco.runs import Clock
 from morocco.speed import bootstrap_rps
-from morocco.stats import Estimate, Stats, estimate
+from morocco.stats import Estimate, IncompleteStats, Stats, estimate
 from morocco.tables import format_number, render_csv, render_jsonl, render_table, to_rows
 from morocco.units import GIB
 
@@ -346,13 +346,13 @@ def test_the_order_of_the_logs_never_matters(both: tuple[list[Log], list[Log]], 
 
 
 def test_a_task_without_start_ups_says_how_to_get_them() -> None:
-    with pytest.raises(DataError, match=r"^rubert/parus has no 1_1 runs") as error:
+    with pytest.raises(DataError, match=r"^logs/parus has no 1_1 runs") as error:
         compute(make_logs(init=()))
     assert "-o logs/parus/1_1_01.jsonl --input-size 1 --batch-size 1`" in str(error.value)
 
 
 def test_a_task_without_long_runs_says_how_to_get_them() -> None:
-    with pytest.raises(DataError, match=r"^rubert/parus has no long runs") as error:
+    with pytest.raises(DataError, match=r"^logs/parus has no long runs") as error:
         compute(make_logs(long=()))
     command = "-o logs/parus/2000_32_01.jsonl --input-size 2000 --batch-size 32`"
     assert command in str(error.value)
@@ -363,9 +363,16 @@ def test_all_faults_are_listed_at_once() -> None:
     with pytest.raises(DataError) as error:
         compute([*logs, make_log((10, 1), 3, run_time=9.0)])
     first, second, third = str(error.value).splitlines()
-    assert first.startswith("logs/parus/10_1_03.jsonl: not longer than the start-up")
-    assert second.startswith("rubert/rcb has no 1_1 runs")
-    assert third.startswith("rubert/terra has no long runs")
+    assert first.startswith("logs/rcb has no 1_1 runs")
+    assert second.startswith("logs/terra has no long runs")
+    assert third.startswith("logs/parus/10_1_03.jsonl: not longer than the start-up")
+
+
+def test_what_is_wrong_with_some_does_not_hide_the_others() -> None:
+    logs = make_logs() + make_logs(task="rcb", init=())
+    with pytest.raises(IncompleteStats, match="logs/rcb has no 1_1 runs") as error:
+        compute(logs)
+    assert error.value.stats == compute(make_logs())
 
 
 @pytest.mark.parametrize("run_time", [5.0, 10.0, 10.0005])
@@ -394,7 +401,7 @@ def test_a_run_too_short_for_its_late_clock_hints_at_the_gpu_clock() -> None:
 
 def test_the_gpu_clock_needs_gpu_readings() -> None:
     longs = [make_log(LONG, 1)]
-    with pytest.raises(DataError, match="rubert/parus: no run of parus 1_1 has a GPU reading"):
+    with pytest.raises(DataError, match="logs/parus: no run of parus 1_1 has a GPU reading"):
         compute([make_log(INIT, 1, 10.0, gpu_ram=None), *longs], "gpu")
     with pytest.raises(DataError, match="no run of parus 2000_32 has a GPU reading"):
         compute([make_log(INIT, 1, 10.0), make_log(LONG, 1, gpu_ram=None)], "gpu")
@@ -544,7 +551,10 @@ def test_what_is_not_known_is_empty_in_csv_and_a_dash_in_the_table() -> None:
 
 def test_the_table_is_aligned(two_models: Stats) -> None:
     lines = render_table(two_models).splitlines()
-    header = "model task input batch records/s 95 % from to start-up s GPU GB 1_1 GPU GB runs"
+    header = (
+        "model task input_size batch_size rps rps_low rps_high init_time gpu_ram gpu_ram_batch "
+        "runs + init_runs"
+    )
     assert " ".join(lines[0].split()) == header
     assert [line.split()[:5] for line in lines[1:]] == [
         ["rubert", "parus", "2000", "32", "20.0"],

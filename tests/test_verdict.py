@@ -40,18 +40,22 @@ def test_a_good_run_has_neither_failure_nor_warning() -> None:
     assert warnings(GOOD) == []
 
 
-def test_a_target_killed_for_memory_is_told_its_limit_and_its_peak() -> None:
+def test_a_target_killed_for_memory_is_told_its_limit() -> None:
     found = failure(replace(GOOD, exit=KILLED, limits={"memory": "3g"}))
     assert type(found) is OutOfMemory
-    assert "its limit was --memory 3g" in str(found)
-    assert "Its peak was 3.00 GB of RAM" in str(found)
+    assert "it needed more than --memory 3g" in str(found)
 
 
 def test_a_target_killed_for_memory_without_a_limit_met_that_of_the_machine() -> None:
     found = failure(replace(GOOD, exit=KILLED, peaks=Peaks()))
     assert type(found) is OutOfMemory
     assert "the machine had none left" in str(found)
-    assert "peak" not in str(found)
+    assert "sample" not in str(found)
+
+
+def test_a_target_killed_for_memory_without_a_limit_is_told_its_peak() -> None:
+    found = failure(replace(GOOD, exit=KILLED, limits={}, peaks=Peaks(ram=3 * 2**30)))
+    assert "The largest sample of its RAM was 3.00 GB" in str(found)
 
 
 def test_a_target_killed_by_signal_9_most_likely_met_the_end_of_memory() -> None:
@@ -64,8 +68,8 @@ def test_an_exit_code_is_told_with_how_far_the_run_came() -> None:
     found = failure(replace(GOOD, exit=Exit(3, 9.0), fed=1500, unread=2048, predicted=1))
     assert type(found) is TargetError
     assert str(found).startswith(
-        "The target ended with exit code 3 after 1,500 of 2,000 records were handed over (2 KB of "
-        "them never read) and 1 prediction came back."
+        "The target ended with exit code 3: 1,500 of 2,000 records handed over, 2 KB of input left "
+        "unread, 1 prediction back."
     )
 
 
