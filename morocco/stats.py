@@ -38,7 +38,7 @@ class Estimate:
     init_runs: int
     """1_1 runs that count."""
     rps_low: float | None
-    """Lower end of the 95 % interval of `rps`."""
+    """Lower end of the 95 % interval of `rps`; None where there is but one run of either kind."""
     rps_high: float | None
     """Upper end; None where the runs are too short to bound the speed."""
     gpu_ram_batch: float | None
@@ -97,6 +97,7 @@ def _summarise(groups: Sequence[Group], many_models: bool) -> Stats:
 
 def _estimate(group: Group) -> Estimate:
     path, (low, high) = group.path, group.interval
+    known = min(len(group.init.runs), len(group.long.runs)) > 1  # one run says nothing of others
     init_peaks, peaks = group.init.gpu_peaks, group.long.gpu_peaks
     return Estimate(
         model=group.long.logs[0].model,
@@ -108,7 +109,7 @@ def _estimate(group: Group) -> Estimate:
         batch_size=path.batch_size,
         runs=len(group.long.runs),
         init_runs=len(group.init.runs),
-        rps_low=low if isfinite(low) else None,
-        rps_high=high if isfinite(high) else None,
+        rps_low=low if known and isfinite(low) else None,
+        rps_high=high if known and isfinite(high) else None,
         gpu_ram_batch=max(peaks) / GIB if peaks else None,
     )

@@ -25,12 +25,12 @@ def measure_beat(folder: Path) -> Iterator[Figure]:
     data = folder / "data"
     write_records(data / "metronome.jsonl", 200)
     with build_image(f"--hang {SECONDS}") as image, _processes(["sleep", "600"], _IDLE_PROCESSES):
-        idle = _run(image, data, folder / "idle" / "1_1_01.jsonl")
+        idle = _run(image, data, folder / "idle" / "metronome" / "1_1_01.jsonl")
         yield _idle_figure(idle)
-        yield _cost_figure(folder / "idle" / "1_1_01.json")
+        yield _cost_figure(folder / "idle" / "metronome" / "1_1_01.json")
         spin = [sys.executable, "-c", "while True: pass"]
         with _processes(spin, os.cpu_count() or 1):
-            yield _busy_figure(_run(image, data, folder / "busy" / "1_1_01.jsonl"))
+            yield _busy_figure(_run(image, data, folder / "busy" / "metronome" / "1_1_01.jsonl"))
 
 
 @contextmanager

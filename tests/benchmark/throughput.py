@@ -58,7 +58,7 @@ def measure_throughput(folder: Path) -> Iterator[Figure]:
 def _run_morocco(image: str, folder: Path, records: int) -> tuple[float, float]:
     """Return morocco's peak RSS in MB and the target's run time."""
     with tempfile.TemporaryDirectory(dir=folder) as logs:
-        log = Path(logs) / f"{records}_1_01.jsonl"
+        log = Path(logs) / "copy" / f"{records}_1_01.jsonl"
         process = subprocess.Popen(
             [
                 *(sys.executable, "-m", "morocco", "bench", image, str(folder), "copy", "-q"),
