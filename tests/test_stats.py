@@ -297,13 +297,19 @@ def test_the_interval_does_not_depend_on_what_else_is_asked() -> None:
     assert only(compute(logs)) in compute([*others, *logs]).estimates
 
 
-@given(st.lists(st.floats(1, 10), min_size=1, max_size=7), st.lists(st.floats(11, 99), min_size=1))
+@given(st.lists(st.floats(1, 10), min_size=2, max_size=7), st.lists(st.floats(11, 99), min_size=2))
 @settings(max_examples=30, deadline=None)
 def test_the_interval_holds_the_estimate(init: list[float], long: list[float]) -> None:
     found = only(compute(make_logs(init, long)))
     assert found.rps_low is not None
     assert found.rps_high is not None
     assert found.rps_low <= found.rps <= found.rps_high
+
+
+@pytest.mark.parametrize(("init", "long"), [([10.0], [100.0, 110.0]), ([9.0, 10.0], [100.0])])
+def test_one_run_of_either_size_has_no_interval(init: list[float], long: list[float]) -> None:
+    found = only(compute(make_logs(init, long)))
+    assert (found.rps_low, found.rps_high) == (None, None)
 
 
 def test_the_interval_is_that_of_an_exact_calculation() -> None:
