@@ -76,6 +76,7 @@ def build_image(engine: DockerClient) -> Iterator[BuildImage]:
                 buildargs=arguments,
                 labels={LABEL: session},
                 rm=True,
+                forcerm=True,
             )
             built[key] = str(image.id)
         return built[key]
