@@ -7,6 +7,7 @@ import io
 import json
 import os
 import shlex
+import sys
 import tarfile
 import uuid
 from collections.abc import Callable, Iterator
@@ -128,7 +129,7 @@ def metronome(kind: str, request: pytest.FixtureRequest) -> Metronome:
 
 def metronome_process(arguments: str) -> str:
     """Return the TARGET of a metronome that is a bare process."""
-    return f"exec:python3 {METRONOME} {QUICK} {arguments}"
+    return f"exec:{sys.executable} {METRONOME} {QUICK} {arguments}"  # a "python3" may be a script
 
 
 @pytest.fixture
