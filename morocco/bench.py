@@ -24,8 +24,8 @@ from morocco.steps import Events, Steps
 from morocco.streams import Streams
 from morocco.target import Exit, Target
 from morocco.tasks import Records
-from morocco.units import Seconds, plural
-from morocco.verdict import Outcome, find_failure, find_warnings, quote_stderr
+from morocco.units import Seconds
+from morocco.verdict import Outcome, find_failure, find_warnings, quote_stderr, tell_progress
 
 
 @dataclass(frozen=True)
@@ -123,8 +123,7 @@ class _Run:
     def prepare(self) -> None:
         """Do all that can be done before the clock starts."""
         self._steps.call(self._target.prepare)
-        self._gpus.mark_baseline()
-        self._before = GpusBefore(self._gpus.used(), self._gpus.processes())
+        self._before = GpusBefore(self._gpus.mark_baseline(), self._gpus.processes())
         for process in self._before.processes:
             name = process.name or "a process that cannot be seen from here"
             self._warn(
@@ -182,9 +181,9 @@ class _Run:
         records = self._plan.records.count
         stuck = " It seems not to read its input." if fed < records and not predicted else ""
         return TimedOut(
-            f"The target was still running after {timeout:g} s (--timeout): {fed:,} of "
-            f"{plural(records, 'record')} handed over, {plural(predicted, 'prediction')} back."
-            f"{stuck}{quote_stderr(self._streams.stderr.text)}"
+            f"The target was still running after {timeout:g} s (--timeout): "
+            f"{tell_progress(fed, records, predicted)}.{stuck}"
+            f"{quote_stderr(self._streams.stderr.text)}"
         )
 
     def judge(self) -> None:

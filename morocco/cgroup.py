@@ -23,7 +23,7 @@ class Cgroup:
 
     def pids(self) -> list[int]:
         """Return the processes of the group and of the groups below it."""
-        return [int(line) for folder in _tree(self.folder) for line in _lines(folder)]
+        return [pid for folder in _tree(self.folder) for pid in _pids(folder)]
 
     def cpu_time(self) -> Seconds | None:
         """Return the CPU time the group has used so far; None once it is gone."""
@@ -85,12 +85,8 @@ def _tree(folder: Path) -> Iterator[Path]:
         return
 
 
-def _lines(folder: Path) -> list[bytes]:
+def _pids(folder: Path) -> list[int]:
     try:
-        return (folder / "cgroup.procs").read_bytes().split()
+        return [int(line) for line in (folder / "cgroup.procs").read_bytes().split()]
     except OSError:
         return []
-
-
-def _pids(folder: Path) -> list[int]:
-    return [int(line) for line in _lines(folder)]

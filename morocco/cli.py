@@ -41,7 +41,7 @@ def _complete_task(_ctx: click.Context, _param: click.Parameter, typed: str) -> 
 
 @cli.command()
 @click.argument("target")
-@click.argument("data_dir", type=click.Path(path_type=Path))
+@click.argument("data_dir", type=_PATH)
 @click.argument("task", shell_complete=_complete_task)
 @click.option("--input-size", type=click.IntRange(min=1), default=10_000, help="Records to feed.")
 @click.option("--batch-size", type=click.IntRange(min=1), default=128, help="Told to the model.")
@@ -85,7 +85,9 @@ def bench(ctx: click.Context, /, **options: Any) -> None:
 
 def _refuse_container_options(ctx: click.Context, target: str) -> None:
     """A limit that would be ignored silently gives a wrong idea of what was measured."""
-    if not target.startswith("exec:"):
+    from morocco.target import is_process
+
+    if not is_process(target):
         return
     for name in _CONTAINER_ONLY:
         if ctx.get_parameter_source(name) is click.core.ParameterSource.COMMANDLINE:

@@ -18,8 +18,8 @@ from morocco.logs import LogPath
 from morocco.signals import forward_signals
 from morocco.sink import FileSink, Sink, StreamSink, open_predictions
 from morocco.steps import Events
-from morocco.target import OnPull, Target
-from morocco.targets import is_process, make_container, make_process, parse_env
+from morocco.target import OnPull, Target, is_process
+from morocco.targets import make_container, make_process, parse_env
 from morocco.tasks import find_data, load_records
 from morocco.units import Seconds
 

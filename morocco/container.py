@@ -157,11 +157,12 @@ class ContainerTarget:
     def start(self) -> Seconds:
         """Start the container; the engine answers a few ms after the new program was loaded."""
         self._start_asked = time.time()
-        try:
-            with engine_errors(f"Cannot start {self._image}"):
+        failed = f"Cannot start {self._image}"
+        with engine_errors(failed):
+            try:
                 self._container.start()
-        except EngineError as error:
-            raise self._explain(str(error)) from None
+            except APIError as error:
+                raise self._explain(f"{failed}: {root_cause(error)}") from None
         self._started = time.monotonic()
         return self._started
 
@@ -171,8 +172,6 @@ class ContainerTarget:
                 f"{message}. Docker cannot hand out GPUs: install the NVIDIA Container Toolkit and "
                 "restart the engine, or measure on the CPU with --gpus none."
             )
-        if "connection" in message and "lost" in message:
-            return EngineError(message)
         return TargetError(
             f"{message}. The container's command cannot be run: check ENTRYPOINT and CMD of the "
             "image."

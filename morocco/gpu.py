@@ -113,10 +113,12 @@ class Gpus:
         """Return the memory in use now on each selected GPU, None where it is not told."""
         return tuple(self._ask(card, Card.used) for card in self._cards)
 
-    def mark_baseline(self) -> None:
-        """Remember what is in use before the start, to stand in for what is not told later."""
-        for card in self._cards:
-            card.baseline = self._ask(card, Card.used)
+    def mark_baseline(self) -> tuple[Bytes | None, ...]:
+        """Return what is in use before the start; it stands in for what is not told later."""
+        baselines = self.used()
+        for card, baseline in zip(self._cards, baselines, strict=True):
+            card.baseline = baseline
+        return baselines
 
     def energy(self) -> Joules | None:
         """Return what the GPUs spent since the driver was loaded, None where one does not count.

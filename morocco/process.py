@@ -54,8 +54,7 @@ class ProcessTarget:
         if self._process is not None:
             self.kill()
             self._process.wait()
-        for stream in (self._process.stdout, self._process.stderr) if self._process else ():
-            if stream is not None:
+            for stream in filter(None, (self._process.stdout, self._process.stderr)):
                 stream.close()
         self._close_stdin_read_end()
         self.close_input()

@@ -79,8 +79,6 @@ class Group:
 class TaskRuns:
     """All runs of one task of one model."""
 
-    name: str
-    """`<model>/<task>`, as errors name it."""
     init: Series
     groups: tuple[Group, ...]
 
@@ -96,7 +94,7 @@ def split(logs: list[Log], clock: Clock, many_models: bool) -> TaskRuns:
         _time(of_size, clock, f"{prefix} {size}_{batch}")
         for (size, batch), of_size in by_size.items()
     )
-    return TaskRuns(f"{model}/{task}", init, tuple(Group(init, series, clock) for series in long))
+    return TaskRuns(init, tuple(Group(init, series, clock) for series in long))
 
 
 def _time(logs: list[Log], clock: Clock, label: str) -> Series:
@@ -144,7 +142,7 @@ def _say_never_on_gpu(series: Series) -> str:
 
 
 def _say_missing(task: TaskRuns, kind: str, what: str, input_size: int, batch_size: int) -> str:
-    folder = _folder(*(series for series in (task.init, *(g.long for g in task.groups))))
+    folder = _folder(task.init, *(group.long for group in task.groups))
     return (
         f"{folder} has no {kind} runs, so its {what} is unknown. Add them: `morocco bench … "
         f"-o {folder}/{input_size}_{batch_size}_01.jsonl "

@@ -60,7 +60,7 @@ class Sampler:
 
     def stop(self) -> Beats:
         """End the thread; raises what it raised."""
-        passed = math.floor((time.monotonic() - self._start) / self._period)
+        passed = self._count_passed()
         self._stopping.set()
         if self._thread.ident is not None:
             self._thread.join()
@@ -81,11 +81,14 @@ class Sampler:
 
     def _wait_for_next_beat(self) -> bool:
         """Return True at the next beat, False as soon as the thread is told to stop."""
-        passed = math.floor((time.monotonic() - self._start) / self._period)
-        skipped = max(0, passed - self._due)
+        skipped = max(0, self._count_passed() - self._due)
         deadline = self._start + (self._due + skipped + 1) * self._period
         if self._stopping.wait(deadline - time.monotonic()):
             return False
         self._due += skipped + 1
         self._missed += skipped
         return True
+
+    def _count_passed(self) -> int:
+        """Return how many beats have fallen due since the start, its own not counted."""
+        return math.floor((time.monotonic() - self._start) / self._period)

@@ -12,6 +12,11 @@ Channel = Literal["stdout", "stderr"]
 EXEC_PREFIX = "exec:"
 
 
+def is_process(spec: str) -> bool:
+    """Return whether the TARGET of the command line is a bare process rather than an image."""
+    return spec.startswith(EXEC_PREFIX)
+
+
 @dataclass(frozen=True)
 class Exit:
     """How the main process of a target ended."""

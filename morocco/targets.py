@@ -14,11 +14,6 @@ if TYPE_CHECKING:
     from morocco.container import ContainerOptions
 
 
-def is_process(spec: str) -> bool:
-    """Return whether `spec` names a bare process rather than an image."""
-    return spec.startswith(EXEC_PREFIX)
-
-
 def make_process(
     spec: str, arguments: Sequence[str], env: Mapping[str, str], gpu_choice: str, gpus: Gpus
 ) -> Target:
@@ -48,15 +43,12 @@ def make_container(
 
 
 def parse_env(settings: Sequence[str]) -> dict[str, str]:
-    """Return the variables of `KEY=VALUE` and `KEY` (the value it has here), as Docker reads them.
+    """Return the variables of `KEY=VALUE` and `KEY`, which takes the value it has here.
 
-    ValueError names a setting without a key.
+    KeyError for one that is not set here.
     """
     env = {}
     for setting in settings:
         key, equals, value = setting.partition("=")
-        if not key:
-            raise ValueError(f"{setting!r} is not KEY=VALUE")
-        if equals or key in os.environ:
-            env[key] = value if equals else os.environ[key]
+        env[key] = value if equals else os.environ[key]
     return env

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from morocco.errors import NoPredictions, OutOfMemory, TargetError, UnreadInput
 from morocco.record import Peaks
 from morocco.target import Exit
-from morocco.units import format_bytes, plural
+from morocco.units import Bytes, format_bytes, plural
 
 _KILLED = 128 + 9
 _TAIL_LINES = 10
@@ -115,8 +115,13 @@ def _peak(outcome: Outcome) -> str:
 
 
 def _progress(outcome: Outcome) -> str:
-    unread = f", {format_bytes(outcome.unread)} of input left unread" if outcome.unread else ""
+    return tell_progress(outcome.fed, outcome.records, outcome.predicted, outcome.unread)
+
+
+def tell_progress(fed: int, records: int, predicted: int, unread: Bytes = 0) -> str:
+    """Return how far a run came, as part of a sentence."""
+    left = f", {format_bytes(unread)} of input left unread" if unread else ""
     return (
-        f"{outcome.fed:,} of {plural(outcome.records, 'record')} handed over{unread}, "
-        f"{plural(outcome.predicted, 'prediction')} back"
+        f"{fed:,} of {plural(records, 'record')} handed over{left}, "
+        f"{plural(predicted, 'prediction')} back"
     )
