@@ -18,7 +18,10 @@ import docker
 import pytest
 from docker import DockerClient
 from docker.errors import DockerException
+from gpu_engine import GpuEngine
 from runs import METRONOME, Bench
+
+pytest_plugins = ["gpu_machine"]
 
 BASE = "python:3.11-slim"
 LABEL = "morocco.tests"
@@ -31,12 +34,15 @@ Command = Callable[..., str]
 """From the words of a command to the TARGET that runs it."""
 BuildImage = Callable[..., str]
 
+_ENGINES = {"engine", "gpu_engine"}
+"""The fixtures that containers run on."""
+
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Mark whatever needs the engine, whether or not its author thought of it."""
     for item in items:
-        if isinstance(item, pytest.Function) and "engine" in item.fixturenames:
+        if isinstance(item, pytest.Function) and _ENGINES & set(item.fixturenames):
             item.add_marker("docker")
 
 
@@ -171,13 +177,22 @@ def log(tmp_path: Path) -> Path:
 @pytest.fixture
 def bench(data_dir: Path, request: pytest.FixtureRequest) -> Iterator[Bench]:
     """Run `morocco bench`; no container of any run may be left at the end of the test."""
-    needs_engine = request.node.get_closest_marker("docker") is not None
-    client: DockerClient | None = request.getfixturevalue("engine") if needs_engine else None
+    client = _engine_of(request)
     bench = Bench(data_dir)
     yield bench
     if client:
         left = [name for pid in bench.pids for name in _remove_containers(client, pid)]
         assert not left, f"containers were left behind: {left}"
+
+
+def _engine_of(request: pytest.FixtureRequest) -> DockerClient | None:
+    """Return a client of the engine that a test runs its containers on, if it runs any."""
+    if "gpu_engine" in request.fixturenames:
+        gpu_engine: GpuEngine = request.getfixturevalue("gpu_engine")
+        return gpu_engine.client
+    needs_engine = request.node.get_closest_marker("docker") is not None
+    engine: DockerClient | None = request.getfixturevalue("engine") if needs_engine else None
+    return engine
 
 
 def _remove_containers(client: DockerClient, pid: int) -> list[str]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import json
 import os
 import re
 import shutil
@@ -100,23 +101,31 @@ class SecondEngine:
         self._root = root
         self._folder = Path(tempfile.mkdtemp(prefix="engine-"))  # short, as it has to hold sockets
         self._engine: subprocess.Popen[bytes] | None = None
+        self._came_up = False
         self._orphans: list[int] = []
+        self._path = os.environ["PATH"]
+        """Where the engine looks for its helpers."""
         self.address = f"unix://{self._folder}/sock"
 
     def __enter__(self) -> SecondEngine:
         with ExitStack() as stack:
             stack.callback(self._clean_up)
-            with closing(self._start()) as client:
-                client.api.import_image_from_data(
-                    _pack("/bin/sh", "/bin/cat", "/bin/sleep"),
-                    repository=self.image,
-                    changes=['ENTRYPOINT ["/bin/sh", "-c", "cat; sleep 600"]'],
-                )
+            self._start().close()
+            self.make_image(self.image, "/bin/sh", "-c", "cat; sleep 600")
             stack.pop_all()
         return self
 
     def __exit__(self, *_: object) -> None:
         self._clean_up()
+
+    def make_image(self, name: str, *entrypoint: str) -> None:
+        """Make an image that has sh, cat and sleep, and nothing else."""
+        with closing(DockerClient(self.address)) as client:
+            client.api.import_image_from_data(
+                _pack("/bin/sh", "/bin/cat", "/bin/sleep"),
+                repository=name,
+                changes=[f"ENTRYPOINT {json.dumps(entrypoint)}"],
+            )
 
     def kill(self) -> None:
         """End the engine as a crash would: its containers go on."""
@@ -126,17 +135,20 @@ class SecondEngine:
 
     def _start(self) -> DockerClient:
         folder = self._folder
-        (folder / "pid").unlink(missing_ok=True)
+        # That of containerd, which goes down a moment after its engine: this one would wait for it.
+        self._run("rm", "-f", f"{folder}/pid", f"{folder}/exec/containerd/containerd.pid")
         command = [
             # In a network of its own: without a bridge, an engine removes that of the first one.
-            *(*self._root, "unshare", "--net", "dockerd"),
+            *(*self._root, "unshare", "--net", "env", f"PATH={self._path}", "dockerd"),
             *("--host", self.address, "--pidfile", f"{folder}/pid"),
             *("--data-root", f"{folder}/data", "--exec-root", f"{folder}/exec"),
             *("--bridge=none", "--iptables=false", "--ip-forward=false", "--ip-masq=false"),
         ]
         with (folder / "log").open("a") as log:
-            self._engine = subprocess.Popen(command, stdout=log, stderr=log)
+            # In a session of its own: Ctrl-C is for the tests, which need the engine to clean up.
+            self._engine = subprocess.Popen(command, stdout=log, stderr=log, start_new_session=True)
         until(self._answers)
+        self._came_up = True
         return DockerClient(self.address)
 
     def _answers(self) -> bool:
@@ -146,28 +158,35 @@ class SecondEngine:
             return probe.connect_ex(f"{self._folder}/sock") == 0
 
     def _stop(self, how: str) -> None:
-        if self._engine is not None:
-            self._run("kill", f"-{how}", (self._folder / "pid").read_text())
+        if self._engine is not None and self._engine.poll() is None:
+            pid = self._folder / "pid"  # the engine's own: ours may be that of sudo
+            self._run("kill", f"-{how}", pid.read_text() if pid.exists() else str(self._engine.pid))
             self._engine.wait(PATIENCE)
-            self._engine = None
-            # It goes down with the engine, but a moment later; the next engine would wait for it.
-            self._run("rm", "-f", f"{self._folder}/exec/containerd/containerd.pid")
 
     def _clean_up(self) -> None:
-        """Remove all containers, which a killed engine has to be started again for."""
+        """Remove everything; a step that fails keeps no other from being taken."""
+        with ExitStack() as steps:  # the last one first
+            steps.callback(self._run, "rm", "-r", str(self._folder))
+            steps.callback(self._unmount)
+            steps.callback(self._stop, "TERM")
+            steps.callback(self._remove_containers)
+
+    def _remove_containers(self) -> None:
+        """Remove all of them, which an engine that died has to be started again for."""
         for pid in self._orphans:
             self._run("kill", "-KILL", str(pid))
-        with closing(
-            self._start() if self._engine is None else DockerClient(self.address)
-        ) as client:
+        if not self._came_up:
+            return
+        dead = self._engine is None or self._engine.poll() is not None
+        with closing(self._start() if dead else DockerClient(self.address)) as client:
             for box in client.containers.list(all=True):
                 box.remove(force=True)
-        self._stop("TERM")
+
+    def _unmount(self) -> None:
         mounted = [line.split()[1] for line in Path("/proc/mounts").read_text().splitlines()]
         for place in reversed(mounted):
             if place.startswith(f"{self._folder}/"):
                 self._run("umount", place)
-        self._run("rm", "-r", str(self._folder))
 
     def _run(self, *command: str) -> None:
         subprocess.run([*self._root, *command], check=True)

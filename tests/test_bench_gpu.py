@@ -1,7 +1,8 @@
 """`morocco bench` on a machine with GPUs, played by a stand-in for the driver's library.
 
 `morocco bench` would ask the engine for GPUs that are not there, so most of this is shown with bare
-processes; how a container is refused, and how one is read that got none, is shown as well.
+processes; how a container is refused, and how one is read that got none, is shown as well. How one
+is read that got some is shown in `test_gpu_engine.py`.
 """
 
 from __future__ import annotations
@@ -13,39 +14,17 @@ import sys
 import uuid
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 from conftest import Metronome, metronome_process
 from docker import DockerClient
-from nvml_standin import DRIVER_NOT_LOADED, Gpu, Process, build, environment, write_state
+from gpu_machine import Machine
+from nvml_standin import DRIVER_NOT_LOADED, Gpu, Process
 from runs import Bench, read_log, read_record
 
 GIB = 2**30
 TELL = "import json, os, sys; sys.stdin.read(); print(json.dumps(os.environ.get({!r})))"
 """A target that tells one variable of its environment."""
-
-
-class Machine:
-    """A computer whose GPUs a test plugs in and out."""
-
-    def __init__(self, library: Path, state: Path) -> None:
-        self._state = state
-        self.environment = environment(library, state)
-        self.plug()
-
-    def plug(self, *gpus: Gpu, **facts: Any) -> None:
-        write_state(self._state, gpus, **facts)
-
-
-@pytest.fixture(scope="session")
-def library(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return build(tmp_path_factory.mktemp("nvml"))
-
-
-@pytest.fixture
-def machine(library: Path, tmp_path: Path) -> Machine:
-    return Machine(library, tmp_path / "machine")
 
 
 @pytest.fixture
