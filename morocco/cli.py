@@ -8,12 +8,16 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from morocco import __version__
-from morocco.params import Duration, Size, Variable
+from morocco.params import Names, shaping_options, take_run_options
+from morocco.units import plural
 
 if TYPE_CHECKING:
+    from morocco.config import Config
+    from morocco.findings import Report
     from morocco.stats import Stats
 
 _PATH = click.Path(path_type=Path)
+_SAID = (click.core.ParameterSource.COMMANDLINE, click.core.ParameterSource.ENVIRONMENT)
 _CONTAINER_ONLY = ("pull", "network", "memory", "cpus", "shm_size")
 
 
@@ -50,20 +54,7 @@ def _complete_task(_ctx: click.Context, _param: click.Parameter, typed: str) -> 
 )
 @click.option("--force", is_flag=True, help="Replace what has the same name.")
 @click.option("--predictions", type=_PATH, metavar="PATH", help="Keep the predictions here.")
-@click.option("--gpus", default="auto", metavar="auto|all|none|0,1", help="GPUs of the target.")
-@click.option("--rate", type=click.FloatRange(0.1, 50), default=3.0, help="Samples a second.")
-@click.option("--timeout", type=Duration(), help="End a run that takes longer: 90s, 30m, 2h.")
-@click.option(
-    "--pull",
-    type=click.Choice(["missing", "always", "never"]),
-    default="missing",
-    help="When to fetch the image.",
-)
-@click.option("--network", default="none", help="Network of the container, as Docker names it.")
-@click.option("--memory", type=Size(), help="Limit the container's RAM: 512m, 8g.")
-@click.option("--cpus", type=click.FloatRange(min=0.01), help="Limit the container's CPU cores.")
-@click.option("--shm-size", type=Size(), default="1g", help="Shared memory of the container.")
-@click.option("-e", "--env", type=Variable(), multiple=True, help="Variable for the target.")
+@shaping_options
 @click.option("-q", "--quiet", is_flag=True, help="No live line and no summary.")
 @click.pass_context
 def bench(ctx: click.Context, /, **options: Any) -> None:
@@ -80,7 +71,69 @@ def bench(ctx: click.Context, /, **options: Any) -> None:
     from morocco.command import BenchOptions, bench_command
 
     _refuse_container_options(ctx, options["target"])
-    bench_command(BenchOptions(**options))
+    bench_command(BenchOptions(run=take_run_options(options), **options))
+
+
+def _read_config(ctx: click.Context, _param: click.Parameter, path: Path | None) -> Config | None:
+    """Read the file before all other options, which it gives their defaults."""
+    if path is None:
+        return None
+    from morocco.config import read_config
+
+    settable = {param.name for param in ctx.command.params} - {"config", "dry_run", "models"}
+    config = read_config(path, {name for name in settable if name})
+    ctx.default_map = dict(config.options)
+    return config
+
+
+@cli.command()
+@click.argument("target", required=False)
+@click.argument("data_dir", type=_PATH, required=False)
+@click.option(
+    "--config",
+    type=_PATH,
+    is_eager=True,
+    callback=_read_config,
+    metavar="SUITE.toml",
+    help="Several models, sizes of their own, any option; the command line goes over it.",
+)
+@click.option("--tasks", type=Names(), help="Instead of the nine of Russian SuperGLUE.")
+@click.option("--models", type=Names(), help="Only these of the file.")
+@click.option("--input-size", type=click.IntRange(min=1), default=2000, help="Of the long runs.")
+@click.option("--batch-size", type=click.IntRange(min=1), default=32, help="Of the long runs.")
+@click.option("--repeats", type=click.IntRange(min=1), default=5, help="Runs of each size.")
+@click.option("--logs", type=_PATH, default=Path("logs"), metavar="DIR", help="Where logs go.")
+@click.option("--retries", type=click.IntRange(min=0), default=1, help="Of a run that fails.")
+@click.option("--force", is_flag=True, help="Measure what is done once more, and replace it.")
+@click.option("--dry-run", is_flag=True, help="Only print the plan.")
+@click.option("--parallel", is_flag=True, help="One run on each GPU, with a share of the machine.")
+@click.option("--cluster", metavar="ADDRESS", help="The scheduler of a Dask cluster.")
+@shaping_options
+@click.option("-q", "--quiet", is_flag=True, help="Nothing but warnings and failures.")
+@click.pass_context
+def suite(ctx: click.Context, /, **options: Any) -> None:
+    """Measure a model on all tasks: TARGET holds {task}, as russiannlp/rubert-{task} does.
+
+    Runs that are done are not done again, so the same command goes on after whatever stopped it.
+    One run at a time, on one GPU, unless told otherwise.
+
+    \b
+    morocco suite 'russiannlp/rubert-{task}' data/public --dry-run
+    """
+    from morocco.suite_command import plan_command, suite_command
+    from morocco.suite_options import put_together
+
+    said = {name for name in options if ctx.get_parameter_source(name) in _SAID}
+    for name in ("target", "data_dir"):
+        if options[name] is None and not (name == "target" and options["config"]):
+            raise click.UsageError(f"Missing argument '{name.upper()}'.")
+    _refuse_container_options(ctx, options["target"] or "")
+    dry_run = options.pop("dry_run")
+    asked = put_together(options, said, take_run_options(options))
+    if dry_run:
+        click.echo(plan_command(asked), nl=False)
+    else:
+        suite_command(asked)
 
 
 def _refuse_container_options(ctx: click.Context, target: str) -> None:
@@ -131,6 +184,81 @@ def _print_estimates(stats: Stats, form: Any) -> None:
     _warn(*stats.warnings)
     if stats.estimates:
         click.echo(render(stats, form), nl=False)
+
+
+@cli.command()
+@click.argument("paths", nargs=-1, required=True, type=_PATH, metavar="PATH...")
+@click.option(
+    "--profile",
+    type=_PATH,
+    metavar="FILE.toml",
+    help="Another suite than Russian SuperGLUE.",
+)
+@click.option("--format", "form", type=click.Choice(["text", "json"]), default="text")
+@click.pass_context
+def check(ctx: click.Context, paths: tuple[Path, ...], profile: Path | None, form: Any) -> None:
+    """Tell whether logs make a submission that counts: VALID, or INVALID and exit code 1.
+
+    PATH is a folder of logs, a .zip or a log.
+
+    \b
+    morocco check logs.zip
+    """
+    from morocco.report_text import render
+
+    report = _judge(paths, profile)
+    click.echo(render(report, form), nl=False)
+    ctx.exit(0 if report.valid else 1)
+
+
+def _judge(paths: tuple[Path, ...], profile: Path | None) -> Report:
+    from morocco.check import check as judge
+    from morocco.profile import RUSSIAN_SUPERGLUE, read_profile
+    from morocco.submission import load_submission
+
+    suite = read_profile(profile) if profile else RUSSIAN_SUPERGLUE
+    return judge(load_submission(paths), suite)
+
+
+@cli.command()
+@click.argument("paths", nargs=-1, required=True, type=_PATH, metavar="PATH...")
+@click.option(
+    "-o", "--output", type=_PATH, required=True, help="The zip to write.", metavar="LOGS.zip"
+)
+@click.option("--no-check", is_flag=True, help="Pack what check calls INVALID, too.")
+@click.option("--force", is_flag=True, help="Replace a zip of the same name.")
+@click.option("--profile", type=_PATH, metavar="FILE.toml", help="As check takes it.")
+def pack(
+    paths: tuple[Path, ...], output: Path, no_check: bool, force: bool, profile: Path | None
+) -> None:
+    """Check logs, then pack them and their records into a zip to submit, and nothing else.
+
+    PATH is a folder of logs, or a log. The same logs make the same zip, to the byte.
+
+    \b
+    morocco pack logs -o logs.zip
+    """
+    from morocco.pack import check_output, pack_logs
+
+    check_output(output, replace=force)
+    if not no_check:
+        _require_valid(paths, profile)
+    packed = pack_logs(paths, output)
+    _warn(*packed.remarks)
+    click.echo(f"{plural(packed.logs, 'log')}, {plural(packed.records, 'record')}", err=True)
+    click.echo(output)
+
+
+def _require_valid(paths: tuple[Path, ...], profile: Path | None) -> None:
+    from morocco.errors import InvalidSubmission
+    from morocco.report_text import render
+
+    report = _judge(paths, profile)
+    click.echo(render(report, "text"), err=True, nl=False)
+    if not report.valid:
+        raise InvalidSubmission(
+            "Nothing was packed. Mend what says NO above, or pack it as it is with --no-check."
+        )
 
 
 @cli.command()

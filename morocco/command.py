@@ -3,25 +3,22 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 from queue import SimpleQueue
-from typing import Any, TextIO
 
 from morocco.bench import Plan, run_bench
 from morocco.errors import DataError, OutputError
 from morocco.gpu import Gpus
-from morocco.live import Screen, summarise
+from morocco.live import Screen, is_terminal, summarise
 from morocco.logs import LogPath
+from morocco.options import RunOptions
 from morocco.signals import forward_signals
 from morocco.sink import FileSink, Sink, StreamSink, open_predictions
 from morocco.steps import Events
-from morocco.target import OnPull, Target, is_process
-from morocco.targets import make_container, make_process, parse_env
+from morocco.targets import make_target
 from morocco.tasks import find_data, load_records
-from morocco.units import Seconds
 
 
 @dataclass(frozen=True)
@@ -36,35 +33,21 @@ class BenchOptions:
     output: Path | None
     force: bool
     predictions: Path | None
-    gpus: str
-    rate: float
-    timeout: Seconds | None
-    pull: Any
-    network: str
-    memory: str | None
-    cpus: float | None
-    shm_size: str
-    env: Sequence[str]
     quiet: bool
-
-    def for_record(self) -> dict[str, Any]:
-        """Return the options that shape a run; the values of variables may be secret."""
-        shaping = ("gpus", "rate", "timeout", "network", "memory", "cpus", "shm_size")
-        names = [setting.partition("=")[0] for setting in self.env]
-        return {name: getattr(self, name) for name in shaping} | {"env": names}
+    run: RunOptions
 
 
 def bench_command(options: BenchOptions) -> None:
     """Measure one target; raises a MoroccoError for whatever goes wrong."""
     if options.output and options.output == options.predictions:
         raise DataError(f"--output and --predictions are both {options.output}; name two files.")
-    samples_shown = options.output is None and _is_terminal(sys.stdout)
-    live = _is_terminal(sys.stderr) and not samples_shown
+    samples_shown = options.output is None and is_terminal(sys.stdout)
+    live = is_terminal(sys.stderr) and not samples_shown
     with ExitStack() as stack:
         screen = stack.enter_context(Screen(live=live, quiet=options.quiet))
         records = load_records(find_data(options.data_dir, options.task), options.input_size)
-        gpus = stack.enter_context(Gpus.open(options.gpus))
-        target = _make_target(options, gpus, screen.pull)
+        gpus = stack.enter_context(Gpus.open(options.run.gpus))
+        target = make_target(options.target, options.batch_size, options.run, gpus, screen.pull)
         events: Events = SimpleQueue()
         forward_signals(events.put)
         predictions = stack.enter_context(
@@ -75,35 +58,12 @@ def bench_command(options: BenchOptions) -> None:
             task=options.task,
             records=records,
             batch_size=options.batch_size,
-            period=1 / options.rate,
-            timeout=options.timeout,
-            arguments=options.for_record(),
+            period=1 / options.run.rate,
+            timeout=options.run.timeout,
+            arguments=options.run.for_record(),
         )
         record = run_bench(plan, target, gpus, sink, screen, predictions, events)
         screen.say(summarise(record, options.output))
-
-
-def _is_terminal(stream: TextIO | None) -> bool:
-    """Return whether a person sees it; None is one that whoever started us has closed."""
-    return stream is not None and stream.isatty()
-
-
-def _make_target(options: BenchOptions, gpus: Gpus, on_pull: OnPull) -> Target:
-    arguments = ["--batch-size", str(options.batch_size)]
-    env = parse_env(options.env)
-    if is_process(options.target):
-        return make_process(options.target, arguments, env, options.gpus, gpus)
-    from morocco.container import ContainerOptions  # which loads docker, in vain for a process
-
-    limits = ContainerOptions(
-        pull=options.pull,
-        network=options.network,
-        memory=options.memory,
-        cpus=options.cpus,
-        shm_size=options.shm_size,
-        env=env,
-    )
-    return make_container(options.target, arguments, limits, gpus, on_pull)
 
 
 def _open_sink(options: BenchOptions, screen: Screen) -> Sink:

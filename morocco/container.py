@@ -21,7 +21,6 @@ from requests.exceptions import RequestException
 
 from morocco.attach import AttachedStreams
 from morocco.engine import (
-    PullPolicy,
     connect,
     engine_errors,
     engine_name,
@@ -30,11 +29,14 @@ from morocco.engine import (
 )
 from morocco.errors import EngineError, TargetError
 from morocco.host import created_at
+from morocco.options import PullPolicy, format_cores
 from morocco.target import Channel, Exit, Identity, OnPull, PullEvent
 from morocco.units import Seconds
 
 LABEL = "morocco"
-"""On every container that morocco starts, so that a forgotten one can be found."""
+"""On every container that morocco starts, so that a forgotten one can be found: its process."""
+SUITE_LABEL = "morocco.suite"
+"""On those of a suite: which one."""
 
 
 @dataclass(frozen=True)
@@ -48,6 +50,10 @@ class ContainerOptions:
     cpus: float | None = None
     shm_size: str = "1g"
     env: Mapping[str, str] = field(default_factory=dict)
+    cores: tuple[int, ...] = ()
+    """The only cores it may use; empty for all."""
+    suite: str | None = None
+    """The suite it belongs to."""
 
     def limits(self) -> dict[str, str]:
         """Return those that were set, for the record."""
@@ -56,7 +62,14 @@ class ContainerOptions:
             limits["memory"] = self.memory
         if self.cpus is not None:
             limits["cpus"] = str(self.cpus)
+        if self.cores:
+            limits["cpuset"] = format_cores(self.cores)
         return limits
+
+    def labels(self) -> dict[str, str]:
+        """Return what tells whose container it is."""
+        labels = {LABEL: str(os.getpid())}
+        return labels if self.suite is None else {**labels, SUITE_LABEL: self.suite}
 
 
 class ContainerTarget:
@@ -131,7 +144,7 @@ class ContainerTarget:
         options = self._options
         return {
             "name": self._name,
-            "labels": {LABEL: str(os.getpid())},
+            "labels": options.labels(),
             "stdin_open": True,
             "environment": dict(options.env),
             "network_mode": options.network,
@@ -139,6 +152,7 @@ class ContainerTarget:
             "mem_limit": options.memory,
             "memswap_limit": options.memory,  # no swap: it would hide the limit and slow the model
             "nano_cpus": None if options.cpus is None else int(options.cpus * 1e9),
+            "cpuset_cpus": format_cores(options.cores) or None,
             "security_opt": ["no-new-privileges"],
             # The default driver would write every prediction to the engine's disk as well.
             "log_config": LogConfig(type="none"),

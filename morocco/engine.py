@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any, Literal
+from typing import Any
 from urllib.parse import urlsplit
 
 import docker
@@ -16,9 +16,8 @@ from docker.utils import parse_host, parse_repository_tag
 from requests.exceptions import RequestException
 
 from morocco.errors import EngineError
+from morocco.options import PullPolicy
 from morocco.target import OnPull, PullEvent
-
-PullPolicy = Literal["missing", "always", "never"]
 
 _LOCAL_HOSTS = ("localhost", "127.0.0.1", "::1")
 _TIMEOUT = 600

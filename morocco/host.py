@@ -15,6 +15,8 @@ from morocco.cgroup import Cgroup
 from morocco.units import Bytes, Seconds
 
 _GONE = (psutil.NoSuchProcess, psutil.AccessDenied)  # ZombieProcess is a NoSuchProcess
+_CLOCK_ERROR: Seconds = 1.0
+"""The kernel counts creation times from a boot time that it rounds."""
 
 
 @dataclass(frozen=True)
@@ -26,6 +28,8 @@ class HostInfo:
     """As the scheduler sees them."""
     ram: Bytes
     kernel: str
+    name: str = ""
+    """What the machine calls itself, to tell equal ones apart."""
 
 
 @dataclass(frozen=True)
@@ -210,6 +214,37 @@ def created_at(pid: int) -> Seconds | None:
     return process.create_time() if process else None
 
 
+def is_alive_since(pid: int, moment: Seconds) -> bool:
+    """Return whether the process that had this pid at a moment (since the epoch) still lives."""
+    process = _open_process(pid)
+    try:
+        return (
+            process is not None
+            and process.status() != psutil.STATUS_ZOMBIE
+            and process.create_time() <= moment + _CLOCK_ERROR
+        )
+    except _GONE:
+        return False
+
+
+def list_cores() -> list[int]:
+    """Return the cores this process may use, those of one package and physical core together.
+
+    So that a share of consecutive ones has no core whose other half belongs to somebody else.
+    """
+    return sorted(os.sched_getaffinity(0), key=lambda core: (*_place(core), core))
+
+
+def _place(core: int) -> tuple[int, int]:
+    topology = Path(f"/sys/devices/system/cpu/cpu{core}/topology")
+    try:
+        names = ("physical_package_id", "core_id")
+        package, physical = (int((topology / name).read_text()) for name in names)
+    except (OSError, ValueError):  # a virtual machine may not tell
+        return 0, core
+    return package, physical
+
+
 def count_oom_kills() -> int | None:
     """Return how many processes the kernel has killed for memory since boot."""
     try:
@@ -227,6 +262,7 @@ def read_host_info() -> HostInfo:
         cores=psutil.cpu_count() or 0,
         ram=psutil.virtual_memory().total,
         kernel=platform.release(),
+        name=platform.node(),
     )
 
 

@@ -26,7 +26,7 @@ class Screen:
     """Warnings always; the live line and the progress of a pull where somebody can see them."""
 
     def __init__(self, *, live: bool, quiet: bool, stream: TextIO | None = None) -> None:
-        self._stream = stream or sys.stderr
+        self._stream: TextIO | None = stream or sys.stderr
         self._live = live and not quiet
         self._quiet = quiet
         self._pull: _PullBar | None = None
@@ -42,7 +42,7 @@ class Screen:
     def progress(self, progress: Progress) -> None:
         """Redraw the live line."""
         self._end_pull()
-        if self._live:
+        if self._live and self._stream is not None:
             line = format_progress(progress)[: _width(self._stream) - 1]  # two cannot be cleared
             self._write(_CLEAR + line)
             self._drawn = True
@@ -78,9 +78,16 @@ class Screen:
             self._drawn = False
 
     def _write(self, text: str) -> None:
+        if self._stream is None:  # closed by whoever started us
+            return
         with suppress(OSError):  # a closed terminal ends the run by its signal, not here
             self._stream.write(text)
             self._stream.flush()
+
+
+def is_terminal(stream: TextIO | None) -> bool:
+    """Return whether a person sees it; None is one that whoever started us has closed."""
+    return stream is not None and stream.isatty()
 
 
 def _width(stream: TextIO) -> int:

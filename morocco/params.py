@@ -4,17 +4,21 @@ from __future__ import annotations
 
 import os
 import re
-from typing import TYPE_CHECKING
+from collections.abc import Callable
+from functools import reduce
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
+from morocco.options import RunOptions
 from morocco.units import Seconds
 
 if TYPE_CHECKING:  # generic since click 8.4
     _Text = click.ParamType[str]
     _Span = click.ParamType[Seconds]
+    _List = click.ParamType[tuple[str, ...]]
 else:
-    _Text = _Span = click.ParamType
+    _Text = _Span = _List = click.ParamType
 
 _SIZE = re.compile(r"0*[1-9][0-9]*[bkmg]", re.IGNORECASE)  # 0 is no limit to Docker
 _DURATION = re.compile(r"([0-9]+(?:\.[0-9]+)?)([smh]?)")
@@ -28,7 +32,7 @@ class Size(_Text):
 
     def convert(self, value: str, param: click.Parameter | None, ctx: click.Context | None) -> str:
         """Return the text itself, once it is known to be right."""
-        if not _SIZE.fullmatch(value):
+        if not _SIZE.fullmatch(str(value)):  # a file of settings may hold a number
             self.fail(f"{value!r} is no size; write it as 512m or 8g.", param, ctx)
         return value
 
@@ -44,7 +48,7 @@ class Duration(_Span):
         """Return the span in seconds."""
         if isinstance(value, float):
             return value
-        match = _DURATION.fullmatch(value.strip())
+        match = _DURATION.fullmatch(str(value).strip())  # a file of settings may hold a number
         if match is None or float(match[1]) == 0:
             self.fail(f"{value!r} is no duration; write it as 90s, 30m or 2h.", param, ctx)
         return float(match[1]) * _SECONDS[match[2]]
@@ -62,3 +66,53 @@ class Variable(_Text):
         if "=" not in value and value not in os.environ:
             self.fail(f"{value} is not set here; write {value}=VALUE.", param, ctx)
         return value
+
+
+class Names(_List):
+    """Names with commas between them; a list in a file of settings."""
+
+    name = "a,b,c"
+
+    def convert(
+        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
+    ) -> tuple[str, ...]:
+        """Return the names, each once."""
+        names = value.split(",") if isinstance(value, str) else value
+        if not isinstance(names, (list, tuple)) or not all(isinstance(n, str) for n in names):
+            self.fail(f"{value!r} is no list of names; write them as a,b,c.", param, ctx)
+        stripped = [name.strip() for name in names]
+        if not stripped or not all(stripped):
+            self.fail(f"{value!r} holds an empty name; write them as a,b,c.", param, ctx)
+        return tuple(dict.fromkeys(stripped))
+
+
+_Command = TypeVar("_Command", bound=Callable[..., Any])
+_SHAPING = (
+    click.option("--gpus", default="auto", metavar="auto|all|none|0,1", help="GPUs of the target."),
+    click.option("--rate", type=click.FloatRange(0.1, 50), default=3.0, help="Samples a second."),
+    click.option("--timeout", type=Duration(), help="End a run that takes longer: 90s, 30m, 2h."),
+    click.option(
+        "--pull",
+        type=click.Choice(["missing", "always", "never"]),
+        default="missing",
+        help="When to fetch the image.",
+    ),
+    click.option("--network", default="none", help="Network of the container."),
+    click.option("--memory", type=Size(), help="Limit the container's RAM: 512m, 8g."),
+    click.option(
+        "--cpus", type=click.FloatRange(min=0.01), help="Limit the container's CPU cores."
+    ),
+    click.option("--shm-size", type=Size(), default="1g", help="Shared memory of the container."),
+    click.option("-e", "--env", type=Variable(), multiple=True, help="Variable for the target."),
+)
+
+
+def shaping_options(command: _Command) -> _Command:
+    """Give a command the options that shape a run."""
+    return reduce(lambda decorated, option: option(decorated), reversed(_SHAPING), command)
+
+
+def take_run_options(options: dict[str, Any]) -> RunOptions:
+    """Take the options that shape a run out of all that were parsed."""
+    names = ("gpus", "rate", "timeout", "pull", "network", "memory", "cpus", "shm_size", "env")
+    return RunOptions(**{name: options.pop(name) for name in names})

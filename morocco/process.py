@@ -12,12 +12,13 @@ import subprocess
 import termios
 import time
 import uuid
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 
 from morocco.errors import TargetError
-from morocco.host import count_oom_kills
+from morocco.host import count_oom_kills, created_at, is_alive_since
+from morocco.options import format_cores
 from morocco.target import EXEC_PREFIX, Channel, Exit, Identity
 from morocco.units import Seconds
 
@@ -32,16 +33,28 @@ _PATIENCE: Seconds = 5
 class ProcessTarget:
     """A command of this machine, in a session of its own, so that Ctrl-C reaches only morocco."""
 
-    def __init__(self, command: str, arguments: Sequence[str], env: Mapping[str, str]) -> None:
-        """`command` is split as a shell would; `env` is added to the environment."""
+    def __init__(
+        self,
+        command: str,
+        arguments: Sequence[str],
+        env: Mapping[str, str],
+        cores: Collection[int] = (),
+        suite: str | None = None,
+    ) -> None:
+        """`command` is split as a shell would; `env` is added to the environment.
+
+        It may use these `cores`, all for none, and belongs to this suite.
+        """
         try:
             self._args = [*shlex.split(command), *arguments]
         except ValueError as error:
             raise TargetError(f"Cannot read the command {command!r}: {error}.") from None
         if len(self._args) == len(arguments):
             raise TargetError(f"{EXEC_PREFIX} needs a command, as in 'exec:python infer.py'.")
-        self.identity = Identity(EXEC_PREFIX + command, command=tuple(self._args))
-        self._mark = uuid.uuid4().hex
+        limits = {"cpuset": format_cores(tuple(cores))} if cores else {}
+        self.identity = Identity(EXEC_PREFIX + command, command=tuple(self._args), limits=limits)
+        self._cores = cores
+        self._mark = f"{suite or ''}/{os.getpid()}/{uuid.uuid4().hex}"
         self._env = {**os.environ, **env, _MARK: self._mark}
         self._process: subprocess.Popen[bytes] | None = None
         self._stdin = self._stdin_read_end = -1
@@ -67,6 +80,8 @@ class ProcessTarget:
         # The read end stays open here too, so that what the target left unread can be counted.
         self._stdin_read_end, self._stdin = os.pipe()
         self._oom_kills = count_oom_kills()
+        if self._cores:  # of this thread alone, which starts the process and does nothing else
+            os.sched_setaffinity(0, self._cores)
         try:
             self._process = subprocess.Popen(
                 self._args,
@@ -145,12 +160,7 @@ class ProcessTarget:
         # Not waited for yet, so the number of the group cannot belong to anybody else.
         with suppress(ProcessLookupError, PermissionError):
             os.killpg(self._running.pid, signal.SIGKILL)
-        deadline = time.monotonic() + _PATIENCE
-        while (left := _find_marked(self._mark)) and time.monotonic() < deadline:
-            for pid in left:
-                with suppress(ProcessLookupError, PermissionError):
-                    os.kill(pid, signal.SIGKILL)
-            time.sleep(0.002)
+        _kill_until_gone(lambda: list(_find_marked(self._mark)))
 
     def _kernel_killed(self) -> bool:
         now = count_oom_kills()
@@ -162,12 +172,40 @@ class ProcessTarget:
             self._stdin_read_end = -1
 
 
-def _find_marked(mark: str) -> list[int]:
-    """Return the living processes that were started with the mark in their environment."""
-    variable = f"{_MARK}={mark}".encode()
-    found = []
+def kill_orphans(suite: str) -> int:
+    """End all processes of a suite whose morocco is gone, and return how many they were."""
+    found = set()
+
+    def find() -> list[int]:
+        orphans = [pid for pid, mark in _find_marked(f"{suite}/").items() if _is_orphan(pid, mark)]
+        found.update(orphans)
+        return orphans
+
+    _kill_until_gone(find)
+    return len(found)
+
+
+def _is_orphan(pid: int, mark: str) -> bool:
+    owner, created = mark.split("/")[1], created_at(pid)
+    return created is not None and not is_alive_since(int(owner), created)
+
+
+def _kill_until_gone(find: Callable[[], list[int]]) -> None:
+    deadline = time.monotonic() + _PATIENCE
+    while (left := find()) and time.monotonic() < deadline:
+        for pid in left:
+            with suppress(ProcessLookupError, PermissionError):
+                os.kill(pid, signal.SIGKILL)
+        time.sleep(0.002)
+
+
+def _find_marked(start: str) -> dict[int, str]:
+    """Return the living processes with a mark in their environment that begins so, and it."""
+    variable = f"{_MARK}={start}".encode()
+    found = {}
     for environ in Path("/proc").glob("[0-9]*/environ"):
         with suppress(OSError):  # gone by now, or another user's
-            if variable in environ.read_bytes().split(b"\0"):
-                found.append(int(environ.parent.name))
+            for setting in environ.read_bytes().split(b"\0"):
+                if setting.startswith(variable):
+                    found[int(environ.parent.name)] = setting.decode().partition("=")[2]
     return found

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import hashlib
+import json
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from datetime import datetime, timezone
 from typing import Any
@@ -10,7 +12,7 @@ from typing import Any
 from morocco.gpu import GpuInfo, GpuProcess
 from morocco.host import HostInfo
 from morocco.target import Identity
-from morocco.units import Bytes, Seconds
+from morocco.units import GIB, Bytes, Seconds
 
 FORMAT = 1
 
@@ -109,7 +111,18 @@ class RunRecord:
 
     def to_json(self) -> dict[str, Any]:
         """Return the record as JSON values, its format version first."""
-        return {"format": FORMAT, **asdict(self)}
+        machine = fingerprint(self.host, self.gpus)
+        return {"format": FORMAT, **asdict(self), "machine": machine}
+
+
+def fingerprint(host: HostInfo, gpus: Sequence[GpuInfo]) -> str:
+    """Return a short text that is the same for equal machines, whatever they are called.
+
+    Equal in what decides the speed: CPU, cores, RAM (to the GB) and GPUs with their drivers.
+    """
+    cards = [(gpu.name, gpu.memory, gpu.driver, gpu.mig, gpu.power_limit) for gpu in gpus]
+    facts = [host.cpu, host.cores, round(host.ram / GIB), cards]
+    return hashlib.sha256(json.dumps(facts).encode()).hexdigest()[:12]
 
 
 def to_utc(timestamp: Seconds) -> str:

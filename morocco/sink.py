@@ -124,6 +124,12 @@ class FileSink:
             write_atomically(self._failed_record, _to_bytes(record))
         self._close()
 
+    def drop(self) -> None:
+        """Leave nothing of a run of which nothing came."""
+        with suppress(OSError):
+            self._part.unlink(missing_ok=True)
+        self._close()
+
     @property
     def _failed_record(self) -> Path:
         return self._path.with_suffix(".failed.json")
@@ -131,6 +137,17 @@ class FileSink:
     def _close(self) -> None:
         with suppress(OSError):  # a full disk is reported where it was met
             self._file.close()
+
+
+class PassingSink(FileSink):
+    """A file as long as the run goes, of which a good run leaves nothing: a warm-up."""
+
+    def finish(self, record: Mapping[str, Any]) -> None:  # noqa: ARG002
+        """Remove what was written, and what an earlier failure left."""
+        self.drop()
+        for leftover in (_beside(self._path, ".failed"), self._failed_record):
+            with suppress(OSError):
+                leftover.unlink(missing_ok=True)
 
 
 @contextmanager

@@ -9,6 +9,7 @@ from io import StringIO
 from math import floor, log10
 from typing import Literal
 
+from morocco.columns import align
 from morocco.stats import Estimate, Stats
 
 Format = Literal["jsonl", "csv", "table"]
@@ -53,14 +54,10 @@ def render_csv(stats: Stats) -> str:
 def render_table(stats: Stats) -> str:
     """Return aligned columns, rounded for reading; what is not known is a dash."""
     rows = [_to_cells(estimate) for estimate in stats.estimates]
-    header = {name: name for row in rows[:1] for name in row}
-    hidden = () if stats.many_models else ("model",)
-    columns = [
-        _align(name, [row[name] for row in [header, *rows]])
-        for name in header
-        if name not in hidden
-    ]
-    return "".join("  ".join(cells) + "\n" for cells in zip(*columns, strict=True))
+    names = [name for name in (rows[0] if rows else ()) if stats.many_models or name != "model"]
+    cells = [names, *([row[name] for name in names] for row in rows)]
+    left = [number for number, name in enumerate(names) if name in ("model", "task")]
+    return "".join(line + "\n" for line in align(cells, left)) if names else ""
 
 
 def _to_cells(estimate: Estimate) -> dict[str, str]:
@@ -77,13 +74,6 @@ def _to_cells(estimate: Estimate) -> dict[str, str]:
         "gpu_ram_batch": format_number(estimate.gpu_ram_batch),
         "runs + init_runs": f"{estimate.runs} + {estimate.init_runs}",
     }
-
-
-def _align(name: str, cells: list[str]) -> list[str]:
-    width = max(map(len, cells))
-    if name in ("model", "task"):
-        return [cell.ljust(width) for cell in cells]
-    return [cell.rjust(width) for cell in cells]
 
 
 def format_number(value: float | None) -> str:

@@ -3,43 +3,64 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
 
 from morocco.errors import DataError
 from morocco.gpu import Gpus
-from morocco.target import EXEC_PREFIX, OnPull, Target
-
-if TYPE_CHECKING:
-    from morocco.container import ContainerOptions
+from morocco.options import RunOptions
+from morocco.target import EXEC_PREFIX, OnPull, Target, is_process
 
 
-def make_process(
-    spec: str, arguments: Sequence[str], env: Mapping[str, str], gpu_choice: str, gpus: Gpus
+def make_target(
+    spec: str, batch_size: int, options: RunOptions, gpus: Gpus, on_pull: OnPull
 ) -> Target:
-    """Return a bare process that sees the GPUs it was given, and no others where some were named.
+    """Return a container or a bare process that can be measured; neither is started yet.
 
-    TargetError for a command that cannot be read.
+    TargetError for a command that cannot be read, DataError for what is no name of an image.
     """
+    arguments = ["--batch-size", str(batch_size)]
+    if is_process(spec):
+        return _make_process(spec, arguments, options, gpus)
+    return _make_container(spec, arguments, options, gpus, on_pull)
+
+
+def _make_process(spec: str, arguments: Sequence[str], options: RunOptions, gpus: Gpus) -> Target:
+    """Return a process that sees the GPUs it was given, and no others where some were named."""
     from morocco.process import ProcessTarget
 
     visible = {}
-    if gpu_choice not in ("auto", "all"):
+    if options.gpus not in ("auto", "all"):
         names = ",".join(info.uuid for info in gpus.infos)
         visible = {"CUDA_VISIBLE_DEVICES": names, "NVIDIA_VISIBLE_DEVICES": names or "void"}
-    return ProcessTarget(spec.removeprefix(EXEC_PREFIX), arguments, {**visible, **env})
+    env = {**visible, **parse_env(options.env)}
+    command = spec.removeprefix(EXEC_PREFIX)
+    return ProcessTarget(command, arguments, env, options.cores, options.suite)
 
 
-def make_container(
-    image: str, arguments: Sequence[str], options: ContainerOptions, gpus: Gpus, on_pull: OnPull
+def _make_container(
+    image: str, arguments: Sequence[str], options: RunOptions, gpus: Gpus, on_pull: OnPull
 ) -> Target:
-    """Return a container of an image; the engine is not touched yet."""
-    from morocco.container import ContainerTarget
+    from morocco.container import ContainerOptions, ContainerTarget  # which load docker
 
+    refuse_no_image(image)
+    limits = ContainerOptions(
+        pull=options.pull,
+        network=options.network,
+        memory=options.memory,
+        cpus=options.cpus,
+        shm_size=options.shm_size,
+        env=parse_env(options.env),
+        cores=options.cores,
+        suite=options.suite,
+    )
+    given = [(info.index, info.uuid) for info in gpus.infos]
+    return ContainerTarget(image, arguments, limits, given, on_pull)
+
+
+def refuse_no_image(image: str) -> None:
+    """Raise DataError for a TARGET that cannot be the name of an image."""
     if any(letter.isspace() for letter in image):
         raise DataError(f"{image!r} is no name of an image. If it is a command: 'exec:{image}'.")
-    given = [(info.index, info.uuid) for info in gpus.infos]
-    return ContainerTarget(image, arguments, options, given, on_pull)
 
 
 def parse_env(settings: Sequence[str]) -> dict[str, str]:

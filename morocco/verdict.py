@@ -49,7 +49,8 @@ def find_failure(outcome: Outcome) -> TargetError | None:
     if code != 0:
         return TargetError(
             f"The target ended with exit code {code}: {_progress(outcome)}."
-            f"{quote_stderr(outcome.stderr)}"
+            f"{quote_stderr(outcome.stderr)}",
+            code,
         )
     return _broken_contract(outcome)
 

@@ -1,0 +1,189 @@
+"""A suite at work: lanes take runs from the backlog until all are done or passed over."""
+
+from __future__ import annotations
+
+import queue
+import threading
+import time
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from morocco.backlog import Backlog
+from morocco.board import Board, JobWatch
+from morocco.columns import align
+from morocco.errors import EngineError, Interrupted, MoroccoError, OutputError
+from morocco.forecast import Forecast
+from morocco.lanes import Lane, LaneLost
+from morocco.plan import Block, Job
+from morocco.units import Seconds, plural
+
+_TICK: Seconds = 1.0
+
+
+@dataclass(frozen=True)
+class Failure:
+    """A run that was given up, and those that were not begun because of it."""
+
+    job: Job
+    error: MoroccoError
+    untried: int = 0
+
+
+class Crew(Protocol):
+    """The lanes there are, some of which may come and go."""
+
+    def join(self) -> list[Lane]:
+        """Return the lanes that have come since the last call; called about once a second."""
+
+    def wait_for_more(self, left: Sequence[Job]) -> bool:
+        """Return whether a lane may still come for the runs that are left, when there is none."""
+
+    def check(self, lane: Lane) -> None:
+        """Raise EngineError or LaneLost where no run can be done on this lane any more."""
+
+
+class LocalCrew:
+    """The lanes of this machine, which are always the same."""
+
+    def __init__(self, lanes: Iterable[Lane]) -> None:
+        self._lanes = list(lanes)
+
+    def join(self) -> list[Lane]:
+        """Return all of them, once."""
+        lanes, self._lanes = self._lanes, []
+        return lanes
+
+    def wait_for_more(self, left: Sequence[Job]) -> bool:  # noqa: ARG002
+        """Return False: none will come."""
+        return False
+
+    def check(self, lane: Lane) -> None:  # noqa: ARG002
+        """Raise EngineError where the engine is gone."""
+        from morocco.engine import connect
+
+        connect().close()
+
+
+class Suite:
+    """All runs of one call; `run` returns those that failed."""
+
+    def __init__(
+        self,
+        blocks: list[Block],
+        crew: Crew,
+        board: Board,
+        forecast: Forecast,
+        *,
+        retries: int,
+        force: bool,
+    ) -> None:
+        self._backlog = Backlog(blocks)
+        self._crew, self._board, self._forecast = crew, board, forecast
+        self._retries, self._force = retries, force
+        self._events: queue.SimpleQueue[Any] = queue.SimpleQueue()
+        self._lanes: dict[str, Lane] = {}
+        self._threads: dict[str, threading.Thread] = {}
+        self._failures: list[Failure] = []
+
+    def stop(self, reason: Exception) -> None:
+        """End the suite with this exception; may be called by a signal handler."""
+        self._events.put(reason)
+
+    def run(self) -> list[Failure]:
+        """Do all runs; raises what ends the whole suite, after every run at work has ended."""
+        try:
+            while True:
+                for lane in self._crew.join():
+                    self._start(lane)
+                if not self._threads and not self._crew.wait_for_more(self._backlog.left):
+                    return self._failures
+                self._take_event()
+                self._board.refresh()
+        except BaseException as reason:
+            self._end(reason)
+            raise
+
+    def _start(self, lane: Lane) -> None:
+        thread = threading.Thread(target=self._work, args=(lane,), name=lane.name, daemon=True)
+        self._lanes[lane.name], self._threads[lane.name] = lane, thread
+        thread.start()
+
+    def _take_event(self) -> None:
+        try:
+            event = self._events.get(timeout=_TICK)
+        except queue.Empty:
+            return
+        if isinstance(event, BaseException):
+            raise event
+        self._threads.pop(event).join()
+
+    def _end(self, reason: BaseException) -> None:
+        self._backlog.stop()
+        stopped = reason if isinstance(reason, Exception) else Exception(str(reason))
+        for name in self._threads:
+            self._lanes[name].stop(stopped)
+        for thread in self._threads.values():
+            thread.join()
+
+    def _work(self, lane: Lane) -> None:
+        try:
+            while (job := self._backlog.take(lane.name)) is not None:
+                self._do(lane, job)
+        except LaneLost as lost:
+            self._board.drop(lane.name)
+            self._backlog.give_back(lane.name)
+            self._board.say(str(lost))
+        except BaseException as error:
+            self._events.put(error)
+        finally:
+            self._events.put(lane.name)
+
+    def _do(self, lane: Lane, job: Job) -> None:
+        """Do a run, again where it fails, and give it up in the end."""
+        for tries_left in range(self._retries, -1, -1):
+            self._board.begin(lane.name, job)
+            began = time.monotonic()
+            try:
+                lane.measure(job, JobWatch(self._board, lane.name, job), force=self._force)
+            except (Interrupted, OutputError):  # no other run would fare better
+                raise
+            except MoroccoError as error:
+                if isinstance(error, EngineError):
+                    self._crew.check(lane)
+                if tries_left:
+                    self._board.retry(lane.name, job, error)
+                else:
+                    self._give_up(lane, job, error)
+            else:
+                self._finish(lane, job, time.monotonic() - began)
+                return
+        self._backlog.finish(lane.name)
+
+    def _finish(self, lane: Lane, job: Job, taken: Seconds) -> None:
+        self._forecast.learn(job, taken)
+        self._backlog.finish(lane.name)
+        left = self._forecast.guess(self._backlog.left)
+        left = None if left is None else left / max(1, len(self._threads))
+        self._board.finish(lane.name, job, taken, left)
+
+    def _give_up(self, lane: Lane, job: Job, error: MoroccoError) -> None:
+        """Pass a run over; after a warm-up, which would fail again and again, its whole block."""
+        untried = len(self._backlog.pass_over(lane.name)) if job.index is None else 0
+        if job.index is None and not untried:  # it was to help with runs that are done by now
+            self._board.fail(lane.name, job, error, "Other lanes have done its runs.")
+            return
+        self._failures.append(Failure(job, error, untried))
+        self._board.pass_over(untried or 1)
+        then = f"Its {plural(untried, 'run')} are not tried." if untried else "It is passed over."
+        self._board.fail(lane.name, job, error, then)
+
+
+def tell_failures(failures: Sequence[Failure]) -> str:
+    """Return what failed, by cause, as a table for people."""
+    rows = [("cause", "run", "what was seen")]
+    for failure in sorted(failures, key=lambda failure: (failure.error.cause, failure.job.label)):
+        untried = f" and the {plural(failure.untried, 'run')} after it" if failure.untried else ""
+        seen = str(failure.error).splitlines()[0]
+        rows.append((failure.error.cause, failure.job.label + untried, seen))
+    return "\n".join(f"  {line}" for line in align(rows, left=(0, 1, 2)))
