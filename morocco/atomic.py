@@ -3,16 +3,25 @@
 from __future__ import annotations
 
 import os
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
+from typing import BinaryIO
 
 
 def write_atomically(path: Path, content: bytes) -> None:
     """Write a file, or leave the one of that name as it is; OSError as the disk has it."""
+    with open_atomically(path) as file:
+        file.write(content)
+
+
+@contextmanager
+def open_atomically(path: Path) -> Iterator[BinaryIO]:
+    """Yield a file that gets its name only if all goes well; OSError as the disk has it."""
     draft = path.with_name(f".{path.name}.{os.getpid()}.tmp")
     try:
         with draft.open("wb") as file:
-            file.write(content)
+            yield file
             file.flush()
             os.fsync(file.fileno())
         draft.replace(path)

@@ -251,10 +251,10 @@ def pack(
 
 def _require_valid(paths: tuple[Path, ...], profile: Path | None) -> None:
     from morocco.errors import InvalidSubmission
-    from morocco.report_text import render
+    from morocco.report_text import render_text
 
     report = _judge(paths, profile)
-    click.echo(render(report, "text"), err=True, nl=False)
+    click.echo(render_text(report, brief=True), err=True, nl=False)
     if not report.valid:
         raise InvalidSubmission(
             "Nothing was packed. Mend what says NO above, or pack it as it is with --no-check."

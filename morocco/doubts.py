@@ -3,28 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from itertools import pairwise
-from math import ceil, isfinite
+from math import isfinite
 from operator import attrgetter
 from pathlib import PurePath
-from statistics import fmean, median, stdev
 from typing import TypeVar
 
 from morocco.logs import Log
+from morocco.oddities import find_short_work, find_slow_starts, find_spread, has_reading
 from morocco.runs import USUAL_RUNS, Group, Run, Series, is_late
-from morocco.units import Seconds, plural
+from morocco.units import plural
 
 FEW_RUNS = 3
 """With fewer runs one odd run moves the median."""
-SHORT_WORK: Seconds = 5.0
-"""Start-up times vary by tenths of a second: several per cent of less work than this."""
-SHORT_WORK_SAMPLES = 30
-"""Old logs end up to one sampling period late or early: over 3 % of less work than this."""
-WIDE_SPREAD = 0.05
-"""Coefficient of variation; 43 of the 54 published model x task cells stay below it."""
-COLD_START = 0.25
-"""(max - min) / median; warm starts differ by 1 to 5 %, cold ones take 1.25 to 4 times as long."""
-
 _get_time = attrgetter("time")
 
 
@@ -33,12 +23,7 @@ def _find_few(series: Series) -> str | None:
 
 
 def _find_null(series: Series) -> str | None:
-    return _list_files(run.log for run in series.runs if not _has_reading(run.log))
-
-
-def _has_reading(log: Log) -> bool:
-    # A closing line without readings is usual, so one line with a reading is enough.
-    return any(value is not None for sample in log.samples for value in sample[1:])
+    return _list_files(run.log for run in series.runs if not has_reading(run.log))
 
 
 def _find_left_out(series: Series) -> str | None:
@@ -47,11 +32,9 @@ def _find_left_out(series: Series) -> str | None:
 
 
 def _find_cold(series: Series) -> str | None:
-    fastest = min(series.runs, key=_get_time)
-    if series.times[-1] - fastest.time <= COLD_START * median(series.times):
-        return None
-    slow = [run for run in series.runs if run.time - fastest.time > COLD_START * fastest.time]
-    return f"{', '.join(map(_show_run, slow))}; the fastest: {_show_run(fastest)}"
+    slow = find_slow_starts(series)
+    fastest = _show_run(min(series.runs, key=_get_time))
+    return f"{', '.join(map(_show_run, slow))}; the fastest: {fastest}" if slow else None
 
 
 def _show_run(run: Run) -> str:
@@ -63,31 +46,19 @@ def _find_late(group: Group) -> str | None:
 
 
 def _find_short(group: Group) -> str | None:
-    work, period = median(group.long.times) - group.init_time, _sampling_period(group.long)
-    needed = max(SHORT_WORK, SHORT_WORK_SAMPLES * period)
-    if work >= needed:
+    work = find_short_work(group)
+    if work is None:
         return None
-    enough = ceil(group.path.input_size * needed / work / 1000) * 1000
-    return f"{work:.1f} s, {work / period:.0f} samples; --input-size {enough} would do"
-
-
-def _sampling_period(series: Series) -> Seconds:
-    """Return the median gap between the lines of the longest run, which has two or more."""
-    samples = max(series.runs, key=_get_time).log.samples
-    gaps = (after.timestamp - before.timestamp for before, after in pairwise(samples))
-    return median(gap for gap in gaps if gap > 0)
+    return f"{work.time:.1f} s, {work.samples:.0f} samples; --input-size {work.enough} would do"
 
 
 def _find_spread(group: Group) -> str | None:
-    size, init = group.path.input_size, group.init_time
-    speeds = [(size / (run.time - init), run) for run in group.long.runs]
-    values = [speed for speed, _ in speeds]
-    if len(values) < 2 or stdev(values) <= WIDE_SPREAD * fmean(values):
+    spread = find_spread(group)
+    if spread is None:
         return None
-    usual = median(values)
-    speed, odd = max(speeds, key=lambda pair: abs(pair[0] - usual))
-    spread = f"{stdev(values) / fmean(values):.0%}"
-    return f"{spread}; {PurePath(odd.log.name).name} has {speed:.4g}, the median is {usual:.4g}"
+    odd = max(spread.speeds, key=lambda speed: abs(speed.rps - spread.median))
+    name = PurePath(odd.run.log.name).name
+    return f"{spread.variation:.0%}; {name} has {odd.rps:.4g}, the median is {spread.median:.4g}"
 
 
 def _find_unbounded(group: Group) -> str | None:

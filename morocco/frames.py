@@ -12,7 +12,7 @@ from functools import cached_property
 from statistics import median
 from typing import TYPE_CHECKING
 
-from morocco.logs import KEYS, Log
+from morocco.logs import Log
 from morocco.units import GIB, Seconds, plural
 
 if TYPE_CHECKING:
@@ -170,7 +170,7 @@ def _read_run(log: Log) -> Run:
     """Return a log as a run."""
     import pandas
 
-    frame = pandas.DataFrame(log.samples, columns=["time", *KEYS[1:]], dtype=float)
+    frame = pandas.DataFrame(log.columns).rename(columns={"timestamp": "time"})
     frame["time"] -= frame["time"].iloc[0]
     for panel in PANELS:
         frame[panel.key] /= panel.scale

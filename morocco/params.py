@@ -10,8 +10,10 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from morocco.options import RunOptions
 from morocco.units import Seconds
+
+if TYPE_CHECKING:
+    from morocco.options import RunOptions
 
 if TYPE_CHECKING:  # generic since click 8.4
     _Text = click.ParamType[str]
@@ -114,5 +116,7 @@ def shaping_options(command: _Command) -> _Command:
 
 def take_run_options(options: dict[str, Any]) -> RunOptions:
     """Take the options that shape a run out of all that were parsed."""
+    from morocco.options import RunOptions  # not for `--help`, which is to be quick
+
     names = ("gpus", "rate", "timeout", "pull", "network", "memory", "cpus", "shm_size", "env")
     return RunOptions(**{name: options.pop(name) for name in names})

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import islice, pairwise
 from pathlib import PurePath
 from statistics import median
 from typing import Literal, NamedTuple
@@ -21,6 +22,8 @@ USUAL_RUNS = 5
 LATE_RAM: Bytes = 100 * 2**20
 LATE_RAM_TIMES = 4
 """Loaded imports are 288 to 320 MB in the published logs, a process just started 1 to 15 MB."""
+_TELLING = 100_000
+"""Lines that tell the sampling period: nine hours of them. Millions would fill the memory."""
 
 
 class Run(NamedTuple):
@@ -105,15 +108,32 @@ def _time(logs: list[Log], clock: Clock, label: str) -> Series:
 
 def is_late(group: Group) -> bool:
     """Tell whether the task was loaded at the first line of the long runs, not of the 1_1 runs."""
-    init, long = _first_ram(group.init), _first_ram(group.long)
-    if group.clock == "gpu" or init is None or long is None:
-        return False
-    return long - init > LATE_RAM and long > LATE_RAM_TIMES * init
+    long = first_ram(group.long.logs)
+    return group.clock == "log" and long is not None and _is_loaded(long, group)
 
 
-def _first_ram(series: Series) -> float | None:
-    firsts = [ram for log in series.logs if (ram := log.samples[0].ram) is not None]
+def find_late(group: Group) -> list[Log]:
+    """Return the long runs whose task was loaded at the first line, one by one."""
+    firsts = ((log, log.samples[0].ram) for log in group.long.logs)
+    return [log for log, ram in firsts if ram is not None and _is_loaded(ram, group)]
+
+
+def _is_loaded(ram: float, group: Group) -> bool:
+    init = first_ram(group.init.logs)
+    return init is not None and ram - init > LATE_RAM and ram > LATE_RAM_TIMES * init
+
+
+def first_ram(logs: Sequence[Log]) -> float | None:
+    """Return the median RAM of the first line, None where no log tells it."""
+    firsts = [ram for log in logs if (ram := log.samples[0].ram) is not None]
     return median(firsts) if firsts else None
+
+
+def find_period(log: Log) -> Seconds | None:
+    """Return the sampling period: the median gap between lines; None for less than two moments."""
+    moments = islice(log.columns["timestamp"], _TELLING)
+    told = [gap for before, after in pairwise(moments) if (gap := after - before) > 0]
+    return median(told) if told else None
 
 
 def find_faults(task: TaskRuns) -> Iterator[str]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from io import BytesIO
 from pathlib import PurePosixPath
 
 import pytest
@@ -11,7 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from morocco.errors import DataError
-from morocco.logs import KEYS, Log, LogPath, Sample, parse_sample, parse_samples
+from morocco.logs import KEYS, Log, LogPath, Sample, Samples, parse_sample, parse_samples
+from morocco.parse import MAX_LINE, read_lines
 
 FIRST_TOOL = re.compile(r"([^/]+)/(\d+)_(\d+)_\d+\.jsonl")
 GOOD = b'{"timestamp": 1.5, "cpu_usage": 0.5, "ram": 7, "gpu_usage": null, "gpu_ram": null}\n'
@@ -51,6 +53,38 @@ def test_a_sample_reads_back_as_it_was_written(sample: Sample) -> None:
 def test_a_line_holds_the_five_keys_in_the_order_of_the_contract(sample: Sample) -> None:
     assert tuple(json.loads(sample.to_line())) == KEYS
     assert "\n" not in sample.to_line()
+
+
+@given(st.lists(samples, max_size=3))
+def test_samples_in_columns_are_those_that_were_put_in(written: list[Sample]) -> None:
+    many = tuple(written * 1000)
+    kept = Samples(many)
+    assert len(kept) == len(many)
+    assert kept == many
+    assert kept == Samples(many)
+    assert hash(kept) == hash(many)
+    assert kept[-2:] == many[-2:]
+    assert [kept[index] for index in range(-len(written), 0)] == written
+    assert kept != Samples([*written, Sample(5.0, 5)])
+
+
+def test_samples_give_bytes_as_whole_numbers_and_null_as_none() -> None:
+    (sample,) = Samples([Sample(1.0, None, 2**50, 0.5, 0)])
+    assert sample.to_line() == Sample(1.0, None, 2**50, 0.5, 0).to_line()
+
+
+def test_logs_of_the_same_readings_share_their_fingerprint() -> None:
+    log, later = make_log(Sample(1.0, ram=5)), make_log(Sample(9.0, ram=5))
+    assert log.fingerprint == later.fingerprint
+    assert log.fingerprint != make_log(Sample(1.0, ram=6)).fingerprint
+    assert log.fingerprint != make_log(Sample(1.0, gpu_ram=5)).fingerprint
+
+
+def test_lines_too_long_for_a_log_are_never_read_whole() -> None:
+    pieces = list(read_lines(BytesIO(GOOD + b"x" * 10**6 + b"\n" + GOOD)))
+    assert b"".join(pieces) == GOOD + b"x" * 10**6 + b"\n" + GOOD
+    assert max(map(len, pieces)) == MAX_LINE + 1
+    assert pieces[0] == pieces[-1] == GOOD
 
 
 def sort_by_time(written: list[Sample]) -> list[Sample]:
