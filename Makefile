@@ -15,7 +15,7 @@ $(INSTALLED): pyproject.toml
 	$(BIN)/pip install --quiet --editable '.[dev]'
 	touch $@
 
-demo: $(INSTALLED) ## Train, build, measure, compute, plot: the whole way in two to four minutes
+demo: $(INSTALLED) ## Train, build, measure, compute, plot: the whole way in two to four minutes once the images are built
 	PATH="$(CURDIR)/$(BIN):$$PATH" sh examples/demo.sh demo
 
 test: lint types unit ## Run lint, types and all tests

@@ -1,7 +1,7 @@
 """`make benchmark`: every figure that morocco promises, beside its target.
 
 Takes some minutes and wants a machine that does nothing else. Names as arguments choose among
-speed, beat, throughput and startup.
+startup, speed, beat, throughput, suite and lanes.
 """
 
 from __future__ import annotations
@@ -12,8 +12,10 @@ from pathlib import Path
 
 from beat import measure_beat
 from figures import Figure, format_table
+from lanes import measure_lanes
 from speed import measure_speed
 from startup import measure_startup
+from suites import measure_suite
 from throughput import measure_throughput
 
 _BENCHMARKS = {
@@ -21,6 +23,8 @@ _BENCHMARKS = {
     "speed": measure_speed,
     "beat": measure_beat,
     "throughput": measure_throughput,
+    "suite": measure_suite,
+    "lanes": measure_lanes,
 }
 
 
