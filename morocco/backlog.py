@@ -5,6 +5,8 @@ from __future__ import annotations
 import threading
 from collections import deque
 from collections.abc import Sequence
+from dataclasses import replace
+from itertools import count
 
 from morocco.plan import Block, Job
 
@@ -16,6 +18,14 @@ class _Queue:
         self.warm_up = block.warm_up
         self.waiting = deque(block.jobs)
         self.warm: set[str] = set()
+        self._turns = count(1)
+
+    def take(self, lane: str) -> Job:
+        """Return the next run of a lane, which is a warm-up of its own at first."""
+        if lane in self.warm:
+            return self.waiting.popleft()
+        self.warm.add(lane)
+        return replace(self.warm_up, turn=next(self._turns))
 
 
 class Backlog:
@@ -47,10 +57,8 @@ class Backlog:
                 if not self._under_way:
                     return None
                 self._changed.wait()
-            job = queue.waiting.popleft() if lane in queue.warm else queue.warm_up
-            queue.warm.add(lane)
             self._current[lane] = queue
-            self._under_way[lane] = job
+            self._under_way[lane] = job = queue.take(lane)
             return job
 
     def _choose(self, lane: str) -> _Queue | None:
@@ -72,7 +80,7 @@ class Backlog:
         with self._changed:
             job, queue = self._under_way.pop(lane), self._current.pop(lane)
             queue.warm.discard(lane)
-            if job is not queue.warm_up:
+            if job.index is not None:
                 queue.waiting.appendleft(job)
             self._changed.notify_all()
 

@@ -46,7 +46,8 @@ class Board:
         self._started = time.monotonic()
         self._total, self.done = total, done
         if self._shown:
-            self._live = _start_live(self._stream)
+            with suppress(OSError):  # a closed terminal ends the suite by its signal, not here
+                self._live = _start_live(self._stream)
             self._draw()
 
     def stop(self) -> None:
@@ -54,7 +55,8 @@ class Board:
         with self._lock:
             live, self._live = self._live, None
             if live is not None:
-                live.stop()
+                with suppress(OSError):
+                    live.stop()
 
     def begin(self, lane: str, job: Job) -> None:
         """Show that a lane has begun a job."""
@@ -100,13 +102,14 @@ class Board:
         with self._lock:
             self._failed += count
 
-    def warn(self, job: Job, message: str) -> None:
+    def warn(self, job: Job | None, message: str) -> None:
         """Print a warning with the first run it concerns; the record of each run has its own."""
         with self._lock:
             new = message not in self._told
             self._told.add(message)
         if new:
-            self._print(f"morocco: warning: {job.label}: {message}")
+            whose = f"{job.label}: " if job else ""
+            self._print(f"morocco: warning: {whose}{message}")
 
     def say(self, message: str) -> None:
         """Print a line, unless told to be quiet."""
@@ -119,7 +122,7 @@ class Board:
             self._draw()
 
     def _print(self, text: str) -> None:
-        with self._lock, suppress(OSError):  # a closed terminal ends the suite by its signal
+        with self._lock, suppress(OSError):
             if self._live is not None:
                 self._live.console.print(text, markup=False, highlight=False, soft_wrap=True)
             elif self._stream is not None:

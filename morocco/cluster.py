@@ -1,37 +1,41 @@
-"""The lanes of a Dask cluster: one run at a time on each of its workers."""
+"""The workers of a Dask cluster as the lanes of a suite: who takes part, who comes, who is lost."""
 
 from __future__ import annotations
 
-import asyncio
+import itertools
 import logging
-import threading
 import time
 import uuid
+import warnings
 from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import CancelledError
 from contextlib import suppress
 from typing import Any
 
 from distributed import Client, Future, KilledWorker
-from distributed.comm.core import CommClosedError
+from distributed.comm.addressing import resolve_address
 
-from morocco import __version__, errors, worker
-from morocco.bench import Progress, Watch
-from morocco.errors import EngineError, MoroccoError, TargetError
-from morocco.lanes import Lane, LaneLost, open_sink
-from morocco.logs import Sample
+from morocco import worker
+from morocco.cluster_lane import (
+    FETCH,
+    UNREACHABLE,
+    ClusterLane,
+    lost_scheduler,
+    refuse_lost_scheduler,
+    submit_to,
+)
+from morocco.errors import EngineError
+from morocco.lanes import Lane, LaneLost
 from morocco.options import RunOptions
 from morocco.plan import Job
-from morocco.sink import FileSink
 from morocco.tasks import Records
 from morocco.units import Seconds
-from morocco.worker import Measured, Ready, Told
+from morocco.worker import Ready
 
-_CONNECT: Seconds = 15
+_CONNECT: Seconds = 5
 _PATIENCE: Seconds = 60
 """For a worker to come while there is none."""
-_POLL: Seconds = 0.5
-_LOST = (CommClosedError, OSError, CancelledError, asyncio.CancelledError, TimeoutError)
+_PATIENCE_WITH_UNFIT: Seconds = 10
+"""While all that are there cannot take part."""
 
 
 class ClusterCrew:
@@ -43,69 +47,71 @@ class ClusterCrew:
     def __init__(
         self,
         address: str,
-        targets: Sequence[str],
-        records: Sequence[Records],
-        options: RunOptions,
+        question: tuple[Sequence[str], Sequence[Records], RunOptions],
         on_images: Callable[[Mapping[str, str | None]], None],
-        on_fault: Callable[[str], None],
+        warn: Callable[[str], None],
+        *,
+        live: bool,
     ) -> None:
-        """`on_images` is told once what images there are; `on_fault` hears of unfit workers.
+        """`question` is what a worker has to have: targets, data, options.
 
-        EngineError where no scheduler answers.
+        `on_images` is told once what images there are, `warn` who takes no part; `live` asks how
+        far the runs are. EngineError where no scheduler answers.
         """
         self._address = address
-        self._question = (__version__, list(targets), list(records), options)
-        self._suite = options.suite or ""
-        self._on_images, self._on_fault = on_images, on_fault
+        self._question = question
+        self._on_images, self._warn = on_images, warn
         self._asked: dict[str, Future[Any]] = {}
         self._lanes: dict[str, ClusterLane] = {}
         self._faults: dict[str, str] = {}
         self._images: Mapping[str, str | None] | None = None
         self._alone_since: Seconds | None = None
-        self._topic = f"morocco-{uuid.uuid4().hex}"
-        logging.getLogger("distributed").setLevel(logging.CRITICAL)  # what matters is said here
-        try:
-            self._client = Client(address, timeout=_CONNECT, set_as_default=False)
-        except (*_LOST, ValueError) as error:
-            raise EngineError(
-                f"No Dask scheduler answers at {address} ({error}). Start one: "
-                "dask ssh host1 host2."
-            ) from None
-        self._client.subscribe_topic(self._topic, self._hear)
+        self._numbers = itertools.count(1)
+        self._topic = f"morocco-{uuid.uuid4().hex}" if live else ""
+        self._client = _connect(address)
+        if live:
+            self._client.subscribe_topic(self._topic, self._hear)
 
     def __enter__(self) -> ClusterCrew:
         return self
 
     def __exit__(self, *_: object) -> None:
-        with suppress(*_LOST):
+        with suppress(*UNREACHABLE):
             self._client.close()
 
     def join(self) -> list[Lane]:
         """Return the workers that have got ready since the last call."""
+        try:
+            return self._join()
+        except UNREACHABLE:
+            raise lost_scheduler() from None
+
+    def _join(self) -> list[Lane]:
         offers = self._find_workers()
-        for address in [*self._asked, *self._lanes, *self._faults]:
-            if address not in offers:
+        for address in {*self._asked, *self._lanes, *self._faults}:
+            if address not in offers or self._is_lost(address):
                 self._forget(address)
         for address in offers:
             if address not in {*self._asked, *self._lanes, *self._faults}:
-                self._asked[address] = self._ask(address)
+                self._ask(address)
         ready = [address for address, future in self._asked.items() if future.done()]
-        return [
-            lane
-            for address in ready
-            if (lane := self._take_in(address, offers[address])) is not None
-        ]
+        lanes = [self._take_in(address, offers_gpu=offers[address]) for address in ready]
+        return [lane for lane in lanes if lane is not None]
 
     def _find_workers(self) -> dict[str, bool]:
         """Return the workers that may take part, and whether each offers a GPU."""
-        if self._client.status != "running":
-            raise EngineError(f"The Dask scheduler at {self._address} is gone.")
-        workers = self._client.scheduler_info(n_workers=-1)["workers"]
+        refuse_lost_scheduler(self._client)
+        workers = self._client.scheduler_info(n_workers=-1).get("workers", {})
+        refuse_lost_scheduler(self._client)  # which is not told otherwise
         offers = {
             address: bool((facts.get("resources") or {}).get("GPU"))
             for address, facts in workers.items()
         }
         return {address: gpu for address, gpu in offers.items() if gpu or not any(offers.values())}
+
+    def _is_lost(self, address: str) -> bool:
+        """Return whether a worker was lost; it may be back under the same address."""
+        return address in self._lanes and self._lanes[address].is_lost
 
     def _forget(self, address: str) -> None:
         self._asked.pop(address, None)
@@ -114,182 +120,121 @@ class ClusterCrew:
         if lane is not None:
             lane.lose()
 
-    def _ask(self, address: str) -> Future[Any]:
-        # A killed suite may have left a run at work there.
-        self._client.run(
-            worker.break_off, self._suite, workers=[address], wait=False, on_error="ignore"
+    def _ask(self, address: str) -> None:
+        """Ask a worker whether it can take part, if it understands the question."""
+        told: dict[str, str | Exception] = self._client.run(
+            worker.describe, workers=[address], on_error="return"
         )
-        return submit_to(self._client, address, {}, worker.get_ready, *self._question)
+        own, found = worker.describe(), told.get(address)
+        if found == own:
+            self._asked[address] = submit_to(
+                self._client, address, {}, worker.get_ready, *self._question
+            )
+        elif isinstance(found, str):
+            self._refuse(address, f"it has {found}, the suite {own}.")
+        elif not isinstance(found, OSError | None):  # else it goes, or is asked again
+            self._refuse(address, f"it cannot run {own}: {found}.")
 
-    def _take_in(self, address: str, offers_gpu: bool) -> ClusterLane | None:
-        ready: Ready = self._asked.pop(address).result()
+    def _take_in(self, address: str, *, offers_gpu: bool) -> ClusterLane | None:
+        """Return the lane of a worker that has answered, unless it cannot take part."""
+        try:
+            ready: Ready = self._asked.pop(address).result(timeout=FETCH)
+        except UNREACHABLE:  # it goes; if not, it is asked again
+            return None
+        except KilledWorker as error:
+            self._refuse(address, f"it ended when it was asked: {error}")
+            return None
         if ready.fault is not None:
             self._refuse(address, ready.fault.message)
             return None
         if self._images is None:
-            self._images = ready.images
             self._on_images(ready.images)
-        elif self._images != ready.images:
-            self._refuse(address, "its images are not those of the other workers")
+            self._images = ready.images
+        others = [name for name, found in ready.images.items() if self._images[name] != found]
+        if others:
+            self._refuse(address, f"{others[0]} is another image there than on the first worker")
             return None
         resources = {"GPU": 1} if offers_gpu else {}
-        lane = ClusterLane(self._client, address, resources, self._suite, self._topic)
+        number = next(self._numbers)
+        lane = ClusterLane(self._client, address, number, resources, self._topic)
         self._lanes[address] = lane
+        self._alone_since = None
         return lane
 
     def _refuse(self, address: str, reason: str) -> None:
         self._faults[address] = reason
-        self._on_fault(f"The worker {address} takes no part: {reason}")
+        self._warn(f"The worker {address} takes no part: {reason}")
 
     def wait_for_more(self, left: Sequence[Job]) -> bool:
-        """Return whether to wait for a worker; EngineError once that was in vain for a minute."""
+        """Return whether to wait for a worker; EngineError once that was in vain for a while."""
         if not left:
             return False
-        if self._asked:
+        if self._asked or self._lanes:
             self._alone_since = None
             return True
-        self._alone_since = self._alone_since or time.monotonic()
-        if time.monotonic() - self._alone_since > _PATIENCE:
-            told = "".join(f"\n  {address}: {why}" for address, why in self._faults.items())
-            raise EngineError(
-                f"The Dask cluster at {self._address} has no worker that can do a run.{told}"
-            )
+        if self._alone_since is None:
+            self._alone_since = time.monotonic()
+            if not self._faults:
+                self._warn(f"{self._address} has no worker; waiting {_PATIENCE:.0f} s for one.")
+        waited = time.monotonic() - self._alone_since
+        if waited > (_PATIENCE_WITH_UNFIT if self._faults else _PATIENCE):
+            raise EngineError(self._tell_nobody())
         return True
 
+    def _tell_nobody(self) -> str:
+        if self._faults:
+            return (
+                f"No worker of the Dask cluster at {self._address} can take part. What each lacks "
+                "is said above."
+            )
+        return (
+            f"The Dask cluster at {self._address} has no worker. Start one on every machine: "
+            f"dask worker {self._address} --nthreads 1."
+        )
+
     def check(self, lane: Lane) -> None:
-        """Raise LaneLost where the engine of a worker is gone."""
-        told = self._client.run(worker.check_engine, workers=[lane.name], on_error="return")
-        fault = told.get(lane.name)
-        if isinstance(fault, Told):
-            self._lanes.pop(lane.name, None)
-            self._refuse(lane.name, fault.message)
-            raise LaneLost(f"The run of {lane.name} is done elsewhere.")
+        """Raise LaneLost where the engine of a worker is gone, EngineError for the scheduler."""
+        refuse_lost_scheduler(self._client)
+        found = [(at, known) for at, known in self._lanes.items() if known.name == lane.name]
+        if not found:
+            raise LaneLost(f"The worker of {lane.name} is lost.")
+        [(address, known)] = found
+        fault = known.find_fault()
+        if fault is not None:
+            self._lanes.pop(address, None)
+            self._refuse(address, fault.message)
+            raise LaneLost(f"The run of {address} is done elsewhere.")
 
     def _hear(self, event: tuple[float, Mapping[str, Any]]) -> None:
         _, message = event
-        lane = self._lanes.get(message["worker"])
-        if lane is not None:
-            lane.hear(message)
+        for lane in list(self._lanes.values()):
+            lane.hear(message["name"], message["progress"])
 
 
-class ClusterLane:
-    """One worker."""
-
-    def __init__(
-        self, client: Client, address: str, resources: Mapping[str, int], suite: str, topic: str
-    ) -> None:
-        self.name = address
-        self._client = client
-        self._resources = dict(resources)
-        self._suite, self._topic = suite, topic
-        self._watch: Watch | None = None
-        self._reason: Exception | None = None
-        self._lost = False
-        self._changed = threading.Event()
-
-    def measure(self, job: Job, watch: Watch, *, force: bool) -> None:
-        """Have a run done by the worker, and write here what it measured."""
-        if self._lost:
-            raise self._tell_lost(job)
-        sink = open_sink(job, force=force)
-        self._watch = watch
-        try:
-            measured = self._wait_for(job)
-        except BaseException:
-            sink.drop()
-            raise
-        finally:
-            self._watch = None
-        _write(measured, sink)
-        if measured.fault is not None:
-            raise self._reason or _to_error(measured.fault)
-
-    def stop(self, reason: Exception) -> None:
-        """End the run at work."""
-        self._reason = reason
-        self._changed.set()
-
-    def lose(self) -> None:
-        """Take note that the worker is gone."""
-        self._lost = True
-        self._changed.set()
-
-    def hear(self, message: Mapping[str, Any]) -> None:
-        """Pass on what the worker tells of its run."""
-        watch = self._watch
-        if watch is None:
-            return
-        if "warning" in message:
-            watch.warn(message["warning"])
-        else:
-            told = dict(message["progress"])
-            sample = told.pop("sample")
-            watch.progress(Progress(**told, sample=None if sample is None else Sample(*sample)))
-
-    def _wait_for(self, job: Job) -> Measured:
-        future = submit_to(
-            self._client, self.name, self._resources, worker.measure_job, job, self._topic
+def _connect(address: str) -> Client:
+    """Return a client of a scheduler that understands it."""
+    logging.disable()  # what matters is said here, once
+    warnings.filterwarnings("ignore", module="distributed")
+    try:
+        resolve_address(address)  # a client that was given nonsense does not end well
+        client = Client(address, timeout=_CONNECT, set_as_default=False)
+    except (*UNREACHABLE, ImportError, ValueError) as error:
+        raise EngineError(
+            f"No Dask scheduler answers at {address} ({error}). Start one, with a worker on every "
+            "machine: dask ssh host1 host2."
+        ) from None
+    own, found = worker.describe(), _describe_scheduler(client)
+    if found != own:
+        client.close()
+        raise EngineError(
+            f"The Dask scheduler at {address} has {found}, this machine has {own}: install the "
+            "same everywhere, with 'morocco[dask]'."
         )
-        self._changed.clear()
-        future.add_done_callback(lambda _: self._changed.set())
-        while not future.done():
-            if self._lost:
-                future.cancel()
-                raise self._tell_lost(job)
-            if self._reason is not None:
-                self._client.run(
-                    worker.break_off,
-                    self._suite,
-                    workers=[self.name],
-                    wait=False,
-                    on_error="ignore",
-                )
-            self._changed.wait(_POLL)
-            self._changed.clear()
-        try:
-            measured: Measured = future.result()
-        except (*_LOST, KilledWorker):
-            raise self._tell_lost(job) from None
-        return measured
-
-    def _tell_lost(self, job: Job) -> LaneLost:
-        return LaneLost(f"The worker {self.name} is lost; {job.label} is done elsewhere.")
+    return client
 
 
-def submit_to(
-    client: Client,
-    address: str,
-    resources: Mapping[str, int],
-    function: Callable[..., Any],
-    *args: Any,
-) -> Future[Any]:
-    """Have a worker, and no other, call a function once."""
-    return client.submit(
-        function,
-        *args,
-        key=f"morocco-{uuid.uuid4().hex}",
-        workers=[address],
-        allow_other_workers=False,
-        resources=dict(resources) or None,
-        pure=False,
-        retries=0,
-    )
-
-
-def _write(measured: Measured, sink: FileSink) -> None:
-    if not measured.record:  # it failed before it began
-        sink.drop()
-        return
-    for sample in measured.samples:
-        sink.write(Sample(*sample))
-    if measured.fault is None:
-        sink.finish(measured.record)
-    else:
-        sink.fail(measured.record)
-
-
-def _to_error(told: Told) -> MoroccoError:
-    kind = getattr(errors, told.kind, TargetError)
-    error: MoroccoError = (TargetError if kind is errors.Interrupted else kind)(told.message)
-    error.cause = told.cause
-    return error
+def _describe_scheduler(client: Client) -> str:
+    try:
+        return str(client.run_on_scheduler(worker.describe))
+    except (ImportError, AttributeError) as error:
+        return f"no such morocco ({error})"

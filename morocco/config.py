@@ -58,7 +58,8 @@ def _as_written(path: Path, key: str, value: Any) -> str | list[str]:
     """Return a setting as the command line has it, so that it is judged by the same rules."""
     if isinstance(value, list) and key in _LISTS:
         return [_as_text(path, key, item) for item in value]
-    return _as_text(path, key, value)
+    text = _as_text(path, key, value)
+    return [text] if key == "env" else text
 
 
 def _as_text(path: Path, key: str, value: Any) -> str:

@@ -50,7 +50,7 @@ def look_up(job: Job) -> Finished | Doubtful | None:
         image_id = record["target"]["image_id"]
         return Finished(run_time, image_id, tuple(_find_differences(job, record)))
     except DataError as error:
-        return Doubtful(str(error))
+        return Doubtful(str(error).removesuffix("."))
     except (KeyError, TypeError, AttributeError):
         return Doubtful("its record is none of morocco")
 

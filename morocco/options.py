@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from morocco.units import Seconds
@@ -22,7 +22,8 @@ class RunOptions:
     memory: str | None = None
     cpus: float | None = None
     shm_size: str = "1g"
-    env: tuple[str, ...] = ()
+    env: tuple[str, ...] = field(default=(), repr=False)
+    """Their values may be secret."""
     cores: tuple[int, ...] = ()
     """The only cores it may use; empty for all."""
     suite: str | None = None

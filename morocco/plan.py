@@ -52,12 +52,15 @@ class Job:
     """None for a warm-up."""
     folder: Path
     options: RunOptions = field(default_factory=RunOptions)
+    turn: int = 1
+    """Of a warm-up: several lanes may do it at the same time."""
 
     @property
     def path(self) -> Path:
         """Where the log goes."""
         if self.index is None:
-            return self.folder / f"{WARM_UP}.jsonl"
+            number = "" if self.turn == 1 else f"-{self.turn}"
+            return self.folder / f"{WARM_UP}{number}.jsonl"
         name = LogPath(self.task, self.records.count, self.batch_size, self.index)
         return self.folder.parent / str(name)
 

@@ -26,13 +26,14 @@ def render_plan(blocks: Sequence[Block], state: State, forecast: Forecast, lanes
 
 
 def _rows(block: Block, state: State, forecast: Forecast) -> Iterator[list[str]]:
+    target = " ".join(block.warm_up.target.split())  # a command may have several lines
     by_kind = groupby(sorted(block.jobs, key=lambda job: job.kind), key=lambda job: job.kind)
     for (model, task, size, batch), alike in by_kind:
         jobs = list(alike)
         due = sum(job in state.due for job in jobs)
         time = forecast.expect(jobs[0])
         yield [
-            *(model, task, block.warm_up.target, str(size), str(batch), str(len(jobs))),
+            *(model, task, target, str(size), str(batch), str(len(jobs))),
             *(str(len(jobs) - due), _tell(time), _tell(None if time is None else time * due)),
         ]
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import queue
 import threading
 import time
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
@@ -19,6 +20,10 @@ from morocco.plan import Block, Job
 from morocco.units import Seconds, plural
 
 _TICK: Seconds = 1.0
+_LOSSES = 3
+"""So many lanes lost with one run are no accident."""
+_SOON: Seconds = 0.1
+"""While there is no lane, the first one is waited for."""
 
 
 @dataclass(frozen=True)
@@ -85,6 +90,7 @@ class Suite:
         self._lanes: dict[str, Lane] = {}
         self._threads: dict[str, threading.Thread] = {}
         self._failures: list[Failure] = []
+        self._losses: Counter[Any] = Counter()
 
     def stop(self, reason: Exception) -> None:
         """End the suite with this exception; may be called by a signal handler."""
@@ -111,7 +117,7 @@ class Suite:
 
     def _take_event(self) -> None:
         try:
-            event = self._events.get(timeout=_TICK)
+            event = self._events.get(timeout=_TICK if self._threads else _SOON)
         except queue.Empty:
             return
         if isinstance(event, BaseException):
@@ -129,15 +135,32 @@ class Suite:
     def _work(self, lane: Lane) -> None:
         try:
             while (job := self._backlog.take(lane.name)) is not None:
-                self._do(lane, job)
-        except LaneLost as lost:
-            self._board.drop(lane.name)
-            self._backlog.give_back(lane.name)
-            self._board.say(str(lost))
+                if self._is_lost_with(lane, job):
+                    return
         except BaseException as error:
             self._events.put(error)
         finally:
             self._events.put(lane.name)
+
+    def _is_lost_with(self, lane: Lane, job: Job) -> bool:
+        """Do a run, and return whether the lane was lost over it."""
+        try:
+            self._do(lane, job)
+        except LaneLost as lost:
+            self._lose(lane, job, lost)
+            return True
+        return False
+
+    def _lose(self, lane: Lane, job: Job, lost: LaneLost) -> None:
+        """Give a run back, unless it takes one lane after the other with it."""
+        self._losses[job.kind, job.index] += 1
+        if self._losses[job.kind, job.index] < _LOSSES:
+            self._board.drop(lane.name)
+            self._backlog.give_back(lane.name)
+            self._board.say(str(lost))
+        else:
+            self._give_up(lane, job, EngineError(f"{_LOSSES} workers were lost while they did it."))
+            self._backlog.finish(lane.name)
 
     def _do(self, lane: Lane, job: Job) -> None:
         """Do a run, again where it fails, and give it up in the end."""

@@ -173,11 +173,10 @@ def _gather_workers(
     return stack.enter_context(
         ClusterCrew(
             options.cluster or "",
-            _targets(left),
-            list({block.warm_up.records for block in left}),
-            options.run,
+            (_targets(left), list({block.warm_up.records for block in left}), options.run),
             on_images=lambda images: refuse_others(find_other_images(state.finished, images)),
-            on_fault=board.say,
+            warn=lambda message: board.warn(None, message),
+            live=is_terminal(sys.stderr) and not options.quiet,
         )
     )
 

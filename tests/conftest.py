@@ -7,6 +7,7 @@ import io
 import json
 import os
 import shlex
+import subprocess
 import sys
 import tarfile
 import uuid
@@ -18,8 +19,10 @@ import docker
 import pytest
 from docker import DockerClient
 from docker.errors import DockerException
+from engines import as_root
 from gpu_engine import GpuEngine
 from runs import METRONOME, Bench
+from suite_runs import Suites
 
 pytest_plugins = ["gpu_machine"]
 
@@ -169,6 +172,24 @@ def data_dir(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture
+def small_disk(tmp_path: Path) -> Iterator[Path]:
+    """A disk with room for one block of 4 KB."""
+    root = as_root()
+    if root is None:
+        stop = pytest.fail if os.environ.get("CI") else pytest.skip
+        stop("NOT TESTED: only root can mount a small disk. Run the tests as root.")
+    disk = tmp_path / "disk"
+    disk.mkdir()
+    options = f"size=64k,uid={os.getuid()}"
+    subprocess.run([*root, "mount", "-t", "tmpfs", "-o", options, "none", str(disk)], check=True)
+    try:
+        (disk / "filler").write_bytes(b"x" * (60 * 1024))
+        yield disk
+    finally:
+        subprocess.run([*root, "umount", str(disk)], check=True)
+
+
+@pytest.fixture
 def log(tmp_path: Path) -> Path:
     """Where the log of a run on the made-up data goes, in a folder that holds nothing else."""
     return tmp_path / "logs" / "parus" / "100_32_01.jsonl"
@@ -183,6 +204,19 @@ def bench(data_dir: Path, request: pytest.FixtureRequest) -> Iterator[Bench]:
     if client:
         left = [name for pid in bench.pids for name in _remove_containers(client, pid)]
         assert not left, f"containers were left behind: {left}"
+
+
+@pytest.fixture
+def suite(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[Suites]:
+    """Run `morocco suite`; no process and no container of any may be left in the end."""
+    client = _engine_of(request)
+    suites = Suites(tmp_path)
+    yield suites
+    left: list[object] = list(suites.processes)
+    suites.clean_up()
+    if client:
+        left += [name for pid in suites.pids for name in _remove_containers(client, pid)]
+    assert not left, f"processes or containers were left behind: {left}"
 
 
 def _engine_of(request: pytest.FixtureRequest) -> DockerClient | None:

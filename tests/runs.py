@@ -84,7 +84,7 @@ class Run:
         self._mark = uuid.uuid4().hex
         plain = {key: value for key, value in os.environ.items() if not key.startswith("MOROCCO_")}
         if Path("/dev/nvidiactl").exists():  # a GPU of this machine has no part in the tests
-            plain["MOROCCO_BENCH_GPUS"] = "none"
+            plain |= {"MOROCCO_BENCH_GPUS": "none", "MOROCCO_SUITE_GPUS": "none"}
         self.started = time.monotonic()
         self.process = subprocess.Popen(
             [sys.executable, "-m", "morocco", *map(str, args)],

@@ -229,24 +229,6 @@ def test_nohup_keeps_a_run_going(bench: Bench, log: Path) -> None:
 # Where the samples and predictions go
 
 
-@pytest.fixture
-def small_disk(tmp_path: Path) -> Iterator[Path]:
-    """A disk with room for one block of 4 KB."""
-    root = as_root()
-    if root is None:
-        stop = pytest.fail if os.environ.get("CI") else pytest.skip
-        stop("NOT TESTED: only root can mount a small disk. Run the tests as root.")
-    disk = tmp_path / "disk"
-    disk.mkdir()
-    options = f"size=64k,uid={os.getuid()}"
-    subprocess.run([*root, "mount", "-t", "tmpfs", "-o", options, "none", str(disk)], check=True)
-    try:
-        (disk / "filler").write_bytes(b"x" * (60 * 1024))
-        yield disk
-    finally:
-        subprocess.run([*root, "umount", str(disk)], check=True)
-
-
 def test_a_disk_that_fills_up_ends_the_run(
     metronome: Metronome, bench: Bench, small_disk: Path
 ) -> None:

@@ -17,6 +17,7 @@ import pytest
 from conftest import BuildImage, Metronome
 from docker import DockerClient
 from runs import Bench, until
+from suite_runs import Suites
 
 TERMINAL = {"TERM": "xterm-256color"}
 
@@ -143,3 +144,17 @@ def test_a_name_the_registry_does_not_have_is_one_clear_error(registry: str, ben
     error = bench(f"{registry}/nosuch").fails(4)
     assert f"{registry}/nosuch" in error
     assert "cannot be pulled" in error
+
+
+def test_a_suite_pulls_what_is_missing_before_its_first_run(remote: Remote, suite: Suites) -> None:
+    lines = suite("--repeats", 1, target=remote.name).succeeds().stderr.splitlines()
+    assert lines[0] == "Pulling the image …"
+    assert lines[1].startswith("[0/2] parus/warm-up")
+    assert remote.is_here
+
+
+def test_a_suite_pulls_no_image_twice_lest_its_runs_be_of_two(
+    remote: Remote, suite: Suites
+) -> None:
+    told = suite("--pull", "always", "--repeats", 1, target=remote.name).succeeds().stderr
+    assert told.count("Pulling") == 1

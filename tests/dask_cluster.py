@@ -1,0 +1,190 @@
+"""A real Dask cluster on this machine: its scheduler and workers are programs of their own."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import uuid
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from pathlib import Path
+
+from runs import processes_with, until
+
+_MARK = "MOROCCO_TESTS_CLUSTER"
+_SETTINGS = {"DASK_DISTRIBUTED__DIAGNOSTICS__NVML": "False"}  # a stand-in plays the driver
+
+
+class Worker:
+    """A worker, and its nanny where it has one."""
+
+    def __init__(self, process: subprocess.Popen[bytes], log: Path) -> None:
+        self._process, self._log = process, log
+
+    @property
+    def log(self) -> str:
+        """What it has printed so far."""
+        return self._log.read_text(errors="replace")
+
+    @property
+    def address(self) -> str:
+        """Where it is reached, once it has begun; that of the last one if its nanny has several."""
+        said = [line for line in self.log.splitlines() if "Start worker at:" in line]
+        return said[-1].split()[-1] if said else ""
+
+    def wait(self) -> None:
+        """Wait until the scheduler knows it."""
+        until(lambda: not self.is_running or self.log.count("Registered to:"))
+        assert self.is_running, self.log
+
+    @property
+    def is_running(self) -> bool:
+        return self._process.poll() is None
+
+    @property
+    def pid(self) -> int:
+        """The process that does the work."""
+        threads = Path(f"/proc/{self._process.pid}/task").glob("*/children")
+        children = [int(pid) for thread in threads for pid in thread.read_text().split()]
+        spawned = [pid for pid in children if _is_spawned(pid)]
+        return spawned[0] if spawned else self._process.pid
+
+    def kill(self) -> None:
+        """Kill the process that does the work; a nanny starts another."""
+        os.kill(self.pid, signal.SIGKILL)
+
+    def send(self, number: signal.Signals) -> None:
+        """Send a signal to what was started by hand: the nanny, where there is one."""
+        self._process.send_signal(number)
+
+
+class DaskCluster:
+    """A scheduler and as many workers as are asked for; leaving the context ends all they started.
+
+    One thread each, no dashboard, free ports of 127.0.0.1.
+    """
+
+    def __init__(
+        self,
+        workers: int = 2,
+        options: Sequence[str] = ("--no-nanny",),
+        env: Mapping[str, str] | None = None,
+    ) -> None:
+        """`options` are those of `dask worker`; `env` is added to what the scheduler has."""
+        self._count, self._options, self._env = workers, options, env
+        self._folder = Path(tempfile.mkdtemp(prefix="dask-"))
+        self._mark = uuid.uuid4().hex
+        self._scheduler: subprocess.Popen[bytes] | None = None
+        self._processes: list[subprocess.Popen[bytes]] = []
+        self.workers: list[Worker] = []
+        self.address = ""
+
+    def __enter__(self) -> DaskCluster:
+        try:
+            self._start_scheduler()
+            for _ in range(self._count):
+                self.start_worker(*self._options)
+            self.wait()
+        except BaseException:
+            self.__exit__()
+            raise
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        variable = f"{_MARK}={self._mark}"
+        while left := [pid for pid in processes_with(variable) if not _is_reaped(pid)]:
+            for pid in left:
+                with suppress(ProcessLookupError):
+                    os.kill(pid, signal.SIGKILL)
+        for process in self._processes:
+            process.wait()
+        shutil.rmtree(self._folder, ignore_errors=True)
+
+    def start_worker(
+        self, *options: str, env: Mapping[str, str] | None = None, cwd: Path | None = None
+    ) -> Worker:
+        """Return a worker that is starting; `wait` waits until all are there."""
+        words = ["worker", self.address, "--nthreads", "1", "--host", "127.0.0.1"]
+        words += ["--memory-limit", "0", "--local-directory", str(self._folder)]
+        log = self._folder / f"worker-{len(self.workers)}.log"
+        worker = Worker(self._run(*words, *options, log=log, env=env, cwd=cwd), log)
+        self.workers.append(worker)
+        return worker
+
+    def wait(self) -> None:
+        """Wait until all workers are there."""
+        for worker in self.workers:
+            worker.wait()
+
+    @property
+    def targets(self) -> dict[int, int]:
+        """The bare processes that runs have started here, and for each the worker that did."""
+        found = {pid: _read_owner(pid) for pid in processes_with(f"{_MARK}={self._mark}")}
+        return {pid: owner for pid, owner in found.items() if owner and not _is_reaped(pid)}
+
+    def kill_scheduler(self) -> None:
+        assert self._scheduler
+        self._scheduler.kill()
+        self._scheduler.wait()
+
+    def _start_scheduler(self) -> None:
+        file, log = self._folder / "scheduler.json", self._folder / "scheduler.log"
+        words = ("scheduler", "--host", "127.0.0.1", "--port", "0", "--scheduler-file", str(file))
+        self._scheduler = scheduler = self._run(*words, log=log, env=self._env)
+        until(lambda: scheduler.poll() is not None or _read_address(file))
+        self.address = _read_address(file)
+        assert self.address, log.read_text()
+
+    def _run(
+        self,
+        *words: str,
+        log: Path,
+        env: Mapping[str, str] | None = None,
+        cwd: Path | None = None,
+    ) -> subprocess.Popen[bytes]:
+        plain = {key: value for key, value in os.environ.items() if not key.startswith("MOROCCO_")}
+        with log.open("wb") as file:
+            process = subprocess.Popen(
+                [sys.executable, "-m", "dask", *words, "--no-dashboard"],
+                env={**plain, **_SETTINGS, **(env or {}), _MARK: self._mark},
+                cwd=cwd,
+                stdin=subprocess.DEVNULL,
+                stdout=file,
+                stderr=subprocess.STDOUT,
+            )
+        self._processes.append(process)
+        return process
+
+
+def _read_address(file: Path) -> str:
+    with suppress(OSError, ValueError):  # not written yet, or half of it
+        return str(json.loads(file.read_text())["address"])
+    return ""
+
+
+def _read_owner(pid: int) -> int:
+    """Return the process that started a target, 0 for what is none."""
+    with suppress(OSError):
+        for setting in Path(f"/proc/{pid}/environ").read_bytes().split(b"\0"):
+            if setting.startswith(b"MOROCCO_TARGET="):
+                return int(setting.split(b"/")[-2])
+    return 0
+
+
+def _is_spawned(pid: int) -> bool:
+    """Return whether a child of a nanny is its worker, and not a helper of Python's own."""
+    with suppress(OSError):
+        return b"spawn_main" in Path(f"/proc/{pid}/cmdline").read_bytes()
+    return False
+
+
+def _is_reaped(pid: int) -> bool:
+    """Return whether nothing but an entry in the list of processes is left."""
+    with suppress(OSError):
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] in "ZX"
+    return True
