@@ -12,12 +12,13 @@ from morocco.plan import Block, Job
 
 
 class _Queue:
-    """The runs of a block that nobody has begun, and the lanes that are warm for it."""
+    """The runs of a block that nobody has begun, and the lanes that are warm or unfit for it."""
 
     def __init__(self, block: Block) -> None:
         self.warm_up = block.warm_up
         self.waiting = deque(block.jobs)
         self.warm: set[str] = set()
+        self.unfit: set[str] = set()
         self._turns = count(1)
 
     def take(self, lane: str) -> Job:
@@ -63,9 +64,9 @@ class Backlog:
 
     def _choose(self, lane: str) -> _Queue | None:
         current = self._current.get(lane)
-        if current is not None and current.waiting:
+        if current is not None and current.waiting and lane not in current.unfit:
             return current
-        waiting = [queue for queue in self._queues if queue.waiting]
+        waiting = [queue for queue in self._queues if queue.waiting and lane not in queue.unfit]
         fresh = (queue for queue in waiting if not queue.warm)
         return next(fresh, None) or max(waiting, key=lambda q: len(q.waiting), default=None)
 
@@ -85,9 +86,16 @@ class Backlog:
             self._changed.notify_all()
 
     def pass_over(self, lane: str) -> list[Job]:
-        """Return the runs of the block of a lane that nobody has begun, which nobody will now."""
+        """Return the runs of the block of a lane that nobody has begun, which nobody will now.
+
+        Nothing where another lane is at work on the block, which then does them.
+        """
         with self._changed:
             queue = self._current[lane]
+            queue.unfit.add(lane)
+            queue.warm.discard(lane)
+            if queue.warm:
+                return []
             left = list(queue.waiting)
             queue.waiting.clear()
             return left

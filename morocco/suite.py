@@ -193,8 +193,8 @@ class Suite:
     def _give_up(self, lane: Lane, job: Job, error: MoroccoError) -> None:
         """Pass a run over; after a warm-up, which would fail again and again, its whole block."""
         untried = len(self._backlog.pass_over(lane.name)) if job.index is None else 0
-        if job.index is None and not untried:  # it was to help with runs that are done by now
-            self._board.fail(lane.name, job, error, "Other lanes have done its runs.")
+        if job.index is None and not untried:
+            self._board.fail(lane.name, job, error, "Its runs are done elsewhere.")
             return
         self._failures.append(Failure(job, error, untried))
         self._board.pass_over(untried or 1)

@@ -221,3 +221,22 @@ def test_stopping_ends_the_waiting() -> None:
     waiter = Waiter(backlog)
     backlog.stop()
     assert waiter.wait() is None
+
+
+def test_a_lane_that_cannot_do_a_block_leaves_it_to_those_that_can() -> None:
+    backlog = Backlog([PARUS])
+    assert [take(backlog, lane) for lane in "ab"] == ["parus/warm-up", "parus/warm-up-2"]
+    assert backlog.pass_over("b") == []
+    backlog.finish("b")
+    backlog.finish("a")
+    done = do(backlog, len(PARUS.jobs))
+    assert done == labels(PARUS.jobs)
+    assert take(backlog, "b") is None
+
+
+def test_a_block_that_no_lane_can_do_is_passed_over() -> None:
+    backlog = Backlog([PARUS])
+    for lane in "ab":
+        take(backlog, lane)
+    assert backlog.pass_over("a") == []
+    assert labels(backlog.pass_over("b")) == labels(PARUS.jobs)

@@ -70,9 +70,7 @@ def says_missing(submission: Submission, profile: Profile = RUSSIAN_SUPERGLUE) -
 
 
 def test_a_task_that_is_missing_is_named() -> None:
-    assert says_missing(drop(make_submission(), "rucos/")) == [
-        Detail("rucos: no runs", "rubert")
-    ]
+    assert says_missing(drop(make_submission(), "rucos/")) == [Detail("rucos: no runs", "rubert")]
 
 
 def test_runs_that_are_missing_are_numbered() -> None:

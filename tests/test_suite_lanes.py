@@ -143,7 +143,7 @@ def test_a_helper_that_cannot_warm_up_spoils_nothing() -> None:
     played = Played(crew, PARUS)
     assert played.run() == []
     assert "parus/warm-up-2 failed" in played.told
-    assert "Other lanes have done its runs." in played.told
+    assert "Its runs are done elsewhere." in played.told
 
 
 def test_the_run_of_a_lost_lane_is_done_by_another() -> None:
