@@ -11,7 +11,7 @@ tasks="danetqa lidirus muserc parus rcb rucos russe rwsd terra"
 say() { printf '\n== %s\n' "$*" >&2; }
 
 say "Training TF-IDF on nine tasks"
-mkdir -p "$out"
+mkdir -p "$out" "$tfidf/models"
 for task in $tasks; do
   model=$tfidf/models/$task.joblib
   if [ ! -s "$model" ]; then
