@@ -18,6 +18,8 @@ from morocco.targets import make_target
 from morocco.units import Bytes
 
 _MB = 2**20
+_ROUND = 256
+"""MB."""
 
 
 class LaneLost(Exception):
@@ -120,5 +122,9 @@ def share_out(gpus: Sequence[GpuInfo], cores: Sequence[int]) -> list[Share]:
 
 
 def share_memory(ram: Bytes, parts: int) -> str:
-    """Return an equal part of the RAM as Docker writes it."""
-    return f"{ram // parts // _MB}m"
+    """Return an equal part of the RAM as Docker writes it.
+
+    In round numbers: what the kernel takes differs a little from boot to boot, the share must not.
+    """
+    part = ram // parts // _MB
+    return f"{part // _ROUND * _ROUND or part}m"

@@ -9,6 +9,9 @@ from morocco.host import is_alive_since
 if TYPE_CHECKING:
     from docker import DockerClient
 
+_GOING = (404, 409)
+"""What the engine answers of a container that is gone, or is being removed by itself."""
+
 
 def remove_containers(client: DockerClient, suite: str) -> int:
     """Remove the containers of a suite whose morocco is gone, and return how many they were."""
@@ -21,5 +24,15 @@ def remove_containers(client: DockerClient, suite: str) -> int:
             box for box in found if not is_alive_since(int(box["Labels"][LABEL]), box["Created"])
         ]
         for box in orphans:
-            client.api.remove_container(box["Id"], v=True, force=True)
+            _remove(client, box["Id"])
     return len(orphans)
+
+
+def _remove(client: DockerClient, container: str) -> None:
+    from docker.errors import APIError
+
+    try:
+        client.api.remove_container(container, v=True, force=True)
+    except APIError as error:
+        if error.status_code not in _GOING:
+            raise

@@ -6,6 +6,7 @@ import os
 import re
 from collections.abc import Callable
 from functools import reduce
+from math import isnan
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
@@ -70,6 +71,19 @@ class Variable(_Text):
         return value
 
 
+class Number(click.FloatRange):
+    """A number in a range, which `nan` is not."""
+
+    def convert(
+        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
+    ) -> float:
+        """Return the number."""
+        number = float(super().convert(value, param, ctx))
+        if isnan(number):
+            self.fail(f"{value!r} is no number.", param, ctx)
+        return number
+
+
 class Names(_List):
     """Names with commas between them; a list in a file of settings."""
 
@@ -91,7 +105,7 @@ class Names(_List):
 _Command = TypeVar("_Command", bound=Callable[..., Any])
 _SHAPING = (
     click.option("--gpus", default="auto", metavar="auto|all|none|0,1", help="GPUs of the target."),
-    click.option("--rate", type=click.FloatRange(0.1, 50), default=3.0, help="Samples a second."),
+    click.option("--rate", type=Number(0.1, 50), default=3.0, help="Samples a second."),
     click.option("--timeout", type=Duration(), help="End a run that takes longer: 90s, 30m, 2h."),
     click.option(
         "--pull",

@@ -30,8 +30,12 @@ from morocco.preflight import (
 )
 from morocco.signals import forward_signals
 from morocco.suite import Crew, LocalCrew, Suite, tell_failures
+from morocco.target import is_process
 from morocco.targets import parse_env
 from morocco.units import plural
+
+_OLD = [".old", *(f".old-{number}" for number in range(2, 1000))]
+"""What is set aside gets the first of these endings that is free."""
 
 
 @dataclass(frozen=True)
@@ -115,6 +119,8 @@ def _limit(options: SuiteOptions, shares: Sequence[Share]) -> SuiteOptions:
         raise DataError(
             "--parallel shares out cores and RAM itself; leave out --memory and --cpus."
         )
+    if all(is_process(model.target) for model in options.models):
+        return options  # which no share of the RAM can be held to
     memory = share_memory(read_host_info().ram, len(shares))
     return replace(options, run=replace(options.run, memory=memory))
 
@@ -188,12 +194,24 @@ def _targets(blocks: Sequence[Block]) -> list[str]:
 def _set_aside(doubtful: dict[Job, Doubtful], board: Board) -> None:
     """Keep what is there under another name, and measure it again."""
     for job, doubt in doubtful.items():
-        kept = job.path.with_name(job.path.name + ".old")
-        try:
-            job.path.replace(kept)
-        except OSError as error:
-            raise OutputError(f"Cannot rename {job.path} to {kept}: {error.strerror}.") from None
+        ending = next(ending for ending in _OLD if not _beside(job.path, ending).exists())
+        for path in (job.path.with_suffix(".json"), job.path):
+            _rename(path, _beside(path, ending))
+        kept = _beside(job.path, ending)
         board.warn(job, f"{doubt.reason}. It is measured again; what was there is now {kept}.")
+
+
+def _rename(path: Path, new: Path) -> None:
+    try:
+        path.replace(new)
+    except FileNotFoundError:  # a record that is missing may be the doubt
+        pass
+    except OSError as error:
+        raise OutputError(f"Cannot rename {path} to {new}: {error.strerror}.") from None
+
+
+def _beside(path: Path, ending: str) -> Path:
+    return path.with_name(path.name + ending)
 
 
 def _run(suite: Suite, board: Board, total: int, state: State, logs: Path) -> None:

@@ -168,3 +168,15 @@ def write_config(path: Path, content: str, **settings: object) -> Path:
     lines = [f"{name} = {json.dumps(str(value))}\n" for name, value in settings.items()]
     path.write_text("".join(lines) + content)
     return path
+
+
+def wait_for(path: Path) -> str:
+    """Return what makes a target wait until there is such a file."""
+    return f"until [ -e {shlex.quote(str(path))} ]; do sleep 0.05; done"
+
+
+def is_alive(pid: int) -> bool:
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] not in "ZX"
+    except OSError:
+        return False

@@ -48,7 +48,10 @@ def images(engine: DockerClient, metronome_image: Metronome) -> Images:
 
 
 def containers_of(engine: DockerClient, pid: int) -> list[Container]:
-    return engine.containers.list(all=True, filters={"label": f"morocco={pid}"})
+    # The engine lists a container some moments before it can tell more of it.
+    return engine.containers.list(
+        all=True, filters={"label": f"morocco={pid}"}, ignore_removed=True
+    )
 
 
 def test_each_task_is_measured_in_its_own_image(suite: Suites, images: Images) -> None:
@@ -181,7 +184,7 @@ def test_lanes_are_containers_with_a_gpu_cores_and_memory_of_their_own(
     env = {**machine.environment, **gpu_engine.environment}
     for task in ("parus", "rcb"):
         gpu_engine.script(f"lanes-{task}", "records=$(cat); sleep 600")
-    memory = read_host_info().ram // 2 // 2**20 * 2**20
+    memory = read_host_info().ram // 2 // 2**28 * 2**28
     with suite.start(*TWO, "--parallel", target="lanes-{task}", env=env) as run:
         boxes = until(lambda: _two(containers_of(gpu_engine.client, run.pid)))
         given = [box.attrs["HostConfig"] for box in boxes]
