@@ -14,6 +14,7 @@ from morocco.units import plural
 if TYPE_CHECKING:
     from morocco.config import Config
     from morocco.findings import Report
+    from morocco.scores import Score, Scores
     from morocco.stats import Stats
 
 _PATH = click.Path(path_type=Path)
@@ -124,16 +125,26 @@ def suite(ctx: click.Context, /, **options: Any) -> None:
     from morocco.suite_options import put_together
 
     said = {name for name in options if ctx.get_parameter_source(name) in _SAID}
+    if "target" in said and "data_dir" not in said and options["config"]:
+        _take_lone_argument(options)
     for name in ("target", "data_dir"):
         if options[name] is None and not (name == "target" and options["config"]):
             raise click.UsageError(f"Missing argument '{name.upper()}'.")
-    _refuse_container_options(ctx, options["target"] or "")
     dry_run = options.pop("dry_run")
     asked = put_together(options, said, take_run_options(options))
+    for model in asked.models:
+        _refuse_container_options(ctx, model.target)
     if dry_run:
         click.echo(plan_command(asked), nl=False)
     else:
         suite_command(asked)
+
+
+def _take_lone_argument(options: dict[str, Any]) -> None:
+    """With a file, a lone argument that is a folder is the data: no image is called so."""
+    if Path(options["target"]).is_dir():
+        lone, told = options["target"], options["config"].options.get("target")
+        options |= {"data_dir": Path(lone), "target": told}
 
 
 def _refuse_container_options(ctx: click.Context, target: str) -> None:
@@ -261,6 +272,51 @@ def _require_valid(paths: tuple[Path, ...], profile: Path | None) -> None:
         )
 
 
+def _complete_names(
+    ctx: click.Context, param: click.Parameter, typed: str
+) -> list[click.shell_completion.CompletionItem]:
+    """Offer tasks for the first name, and files for all."""
+    from click.shell_completion import CompletionItem
+
+    tasks = [] if ctx.params.get("names") else _complete_task(ctx, param, typed)
+    return [*map(CompletionItem, tasks), CompletionItem(typed, type="file")]
+
+
+@cli.command()
+@click.argument(
+    "names", nargs=-1, metavar="[TASK] PREDICTIONS GOLD", shell_complete=_complete_names
+)
+@click.option(
+    "--missing",
+    type=click.Choice(["error", "wrong"]),
+    default="error",
+    help="What a label without a prediction is.",
+)
+@click.option("--format", "form", type=click.Choice(["json", "table"]), default="json")
+def score(names: tuple[str, ...], missing: Any, form: Any) -> None:
+    """Score PREDICTIONS of TASK against GOLD, or a folder of predictions against a folder of data.
+
+    PREDICTIONS is what `bench --predictions` keeps, GOLD a file with the labels or the data folder.
+    A folder of predictions holds parus.jsonl or PARus.jsonl, and so on.
+
+    \b
+    morocco score parus predictions/parus.jsonl data/public
+    morocco score predictions data/public --format table
+    """
+    from morocco.score import score_folder, score_task
+    from morocco.score_text import render
+
+    if len(names) not in (2, 3):
+        raise click.UsageError("Give TASK PREDICTIONS GOLD, or PREDICTIONS_DIR GOLD_DIR.")
+    *task, predictions, gold = names
+    paths = Path(predictions), Path(gold)
+    result: Score | Scores = (
+        score_task(task[0], *paths, missing) if task else score_folder(*paths, missing)
+    )
+    _warn(*result.warnings)
+    click.echo(render(result, form), nl=False)
+
+
 @cli.command()
 @click.argument("paths", nargs=-1, required=True, type=_PATH, metavar="PATH...")
 @click.argument("image", type=_PATH, metavar="IMAGE.png|svg|pdf")
@@ -279,6 +335,52 @@ def plot(paths: tuple[Path, ...], image: Path) -> None:
     _warn(*collection.remarks)
     for path in draw(collection, image):
         click.echo(path)
+
+
+@cli.command()
+@click.argument("paths", nargs=-1, required=True, type=_PATH, metavar="MODEL_LOGS...")
+@click.option(
+    "-o",
+    "--output",
+    type=_PATH,
+    multiple=True,
+    metavar="PATH",
+    help="Instead of tables on stdout: .md, .csv or .json. May be repeated.",
+)
+@click.option("--name", multiple=True, metavar="[FOLDER=]NAME", help="What to call a model.")
+@click.option("--scores", multiple=True, metavar="[MODEL=]FILE", help="What `score` printed.")
+@click.option("--baseline", metavar="MODEL|FILE", help="Compare all others with it.")
+@click.option("--save-baseline", type=_PATH, metavar="FILE", help="Keep a model to compare with.")
+@click.option(
+    "--without",
+    type=Names(),
+    default="rucos,muserc",
+    help="Tasks whose speed is of another scale, left out of its mean; or none.",
+)
+@click.option("--weights", type=_PATH, metavar="FILE.toml", help="Of the tasks: parus = 2.")
+@click.option("--price", type=click.FloatRange(min=0, min_open=True), help="Of an hour.")
+@click.option("--by", type=click.Choice(["gpu"]), help="Compare the GPUs, too.")
+@click.option(
+    "--clock", type=click.Choice(["log", "gpu"]), default="log", help="As stats takes it."
+)
+def report(**options: Any) -> None:
+    """Compare models: speed, start-up, memory, energy and price over their tasks.
+
+    MODEL_LOGS is a folder of one model's logs, a folder of several such folders, or a .zip.
+
+    \b
+    morocco report logs/rubert logs/rugpt3-small --baseline rubert
+    """
+    from morocco.report_command import ReportOptions, report_command
+    from morocco.report_layout import render_text
+
+    by_gpu = options.pop("by") == "gpu"
+    result = report_command(ReportOptions(by_gpu=by_gpu, **options))
+    _warn(*result.warnings)
+    if options["output"]:
+        click.echo("\n".join(map(str, options["output"])))
+    else:
+        click.echo(render_text(result), nl=False)
 
 
 def _warn(*messages: str) -> None:

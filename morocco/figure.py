@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Iterable, Sequence
-from io import BytesIO
 from math import isnan
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from morocco.canvas import GREY, GRID, save
 from morocco.frames import INIT, OUTLIER, PANELS, Group, Panel, Picture, Run, find_lone
 from morocco.units import Seconds
 
@@ -17,35 +16,10 @@ if TYPE_CHECKING:
     from matplotlib.transforms import Transform
     from pandas import DataFrame
 
-INK, _GREY, _RULE, _GRID = "#222222", "#666666", "#b0b0b0", "#ececec"
 _LABEL_WIDTH = 0.045
 """Of the time axis: outliers that end closer together share a label."""
 _NAMES, _MEDIANS, _COUNTS = 0.015, 0.881, 0.892
 """Where the columns of text stand, as shares of the figure's width."""
-_STYLE: dict[Any, Any] = {
-    "axes.axisbelow": True,
-    "axes.edgecolor": _RULE,
-    "axes.grid": True,
-    "axes.grid.axis": "y",
-    "axes.spines.right": False,
-    "axes.spines.top": False,
-    "grid.color": _GRID,
-    "pdf.fonttype": 42,
-    "savefig.dpi": 150,
-    "svg.fonttype": "none",
-    "svg.hashsalt": "morocco",
-    "text.color": INK,
-    "text.parse_math": False,
-    "xtick.color": _RULE,
-    "xtick.labelcolor": _GREY,
-    "ytick.color": _RULE,
-    "ytick.labelcolor": _GREY,
-}
-_NO_DATE: dict[str, dict[str, Any]] = {
-    ".png": {},
-    ".svg": {"Date": None},
-    ".pdf": {"CreationDate": None},
-}
 
 
 class _End(NamedTuple):
@@ -58,16 +32,7 @@ class _End(NamedTuple):
 
 def render(picture: Picture, suffix: str) -> bytes:
     """Return the image of a picture; `suffix` is `.png`, `.svg` or `.pdf`."""
-    import matplotlib
-
-    file = BytesIO()
-    with matplotlib.rc_context(), warnings.catch_warnings():
-        # The font has no Chinese: a title in boxes is better than a warning a letter.
-        warnings.filterwarnings("ignore", "Glyph")
-        matplotlib.rcdefaults()  # whatever matplotlibrc the user has
-        matplotlib.rcParams.update(_STYLE)
-        _draw(picture).savefig(file, format=suffix[1:], metadata=_NO_DATE[suffix])
-    return file.getvalue()
+    return save(lambda: _draw(picture), suffix)
 
 
 def _draw(picture: Picture) -> Figure:
@@ -84,9 +49,9 @@ def _draw(picture: Picture) -> Figure:
     for axes, panel in zip(panels, PANELS, strict=True):
         _draw_panel(axes, panel, picture)
     _mark_init([strip, *panels], picture)
-    panels[-1].set_xlabel("seconds since start", color=_GREY)
+    panels[-1].set_xlabel("seconds since start", color=GREY)
     figure.text(_NAMES, 0.95, picture.title, size=16, weight="bold")
-    figure.text(_NAMES, 0.015, _explain(picture), size=8, color=_GREY)
+    figure.text(_NAMES, 0.015, _explain(picture), size=8, color=GREY)
     return figure
 
 
@@ -113,7 +78,7 @@ def _draw_strip(axes: Axes, picture: Picture) -> None:
     axes.set_axis_off()
     axes.set_ylim(len(picture.groups) - 0.4, -0.6)
     beside = _beside(axes, axes.transAxes)
-    axes.text(_MEDIANS, 1.05, "median", transform=beside, ha="right", size=9, color=_GREY)
+    axes.text(_MEDIANS, 1.05, "median", transform=beside, ha="right", size=9, color=GREY)
     for row, group in enumerate(picture.groups):
         _draw_legend(axes, row, group)
         _draw_ends(axes, row, group)
@@ -133,7 +98,7 @@ def _draw_legend(axes: Axes, row: int, group: Group) -> None:
 
 def _draw_ends(axes: Axes, row: int, group: Group) -> None:
     """Draw a dot where each run ends and a bar at their median."""
-    axes.axhline(row, color=_GRID, lw=0.8)
+    axes.axhline(row, color=GRID, lw=0.8)
     axes.vlines(group.run_time, row - 0.4, row + 0.4, color=group.colour, lw=2)
     full = [run.time for run in group.runs if not run.empty]
     empty = [run.time for run in group.empty]
@@ -168,7 +133,7 @@ def _cluster(ends: Iterable[_End], width: Seconds) -> list[list[_End]]:
 def _draw_panel(axes: Axes, panel: Panel, picture: Picture) -> None:
     beside = _beside(axes, axes.transAxes)
     axes.text(_NAMES, 1, panel.name, transform=beside, va="top", weight="bold")
-    axes.text(_NAMES, 1, f"\n{panel.unit}", transform=beside, va="top", color=_GREY)
+    axes.text(_NAMES, 1, f"\n{panel.unit}", transform=beside, va="top", color=GREY)
     peak = picture.peaks[panel.key]
     if isnan(peak):
         _say_empty(axes, panel, picture)
@@ -185,7 +150,7 @@ def _say_empty(axes: Axes, panel: Panel, picture: Picture) -> None:
     if no_gpu and panel.key.startswith("gpu"):
         text = "no GPU: no process of the task was seen on one"
     where, box = axes.transAxes, {"facecolor": "white", "edgecolor": "none"}
-    axes.text(0.5, 0.5, text, transform=where, ha="center", va="center", color=_GREY, bbox=box)
+    axes.text(0.5, 0.5, text, transform=where, ha="center", va="center", color=GREY, bbox=box)
     axes.set_yticks([])
 
 

@@ -16,6 +16,8 @@ from morocco.parse import read_lines
 from morocco.units import Bytes
 
 PATTERN = "<task>/<input>_<batch>_<index>.jsonl, such as parus/2000_32_01.jsonl"
+FAILED = ".failed"
+"""What the log of a failed run ends in."""
 MAX_RECORD: Bytes = 2**20
 """A record is 3 KB long; more than this is no record."""
 
@@ -34,6 +36,8 @@ class Found:
     read_record: Callable[[], bytes | None] = field(compare=False)
     """Returns the record beside it, cut after `MAX_RECORD` + 1 bytes; None where there is none."""
     model: str = ""
+    failed: bool = False
+    """Whether it is what a run left that failed."""
 
     @property
     def model_dir(self) -> str:
@@ -50,6 +54,8 @@ class Finding:
     """Whether the logs lie in more than one model folder."""
     remarks: tuple[str, ...]
     """Files that were passed over, one line each."""
+    failed: tuple[Found, ...] = ()
+    """What failed runs left, sorted as the logs are; their models need not have a log."""
 
 
 @contextmanager
@@ -60,14 +66,17 @@ def find_logs(paths: Sequence[Path]) -> Iterator[Finding]:
     with ExitStack() as stack:
         for path in paths:
             below = list(_find(path, stack, remarks))
-            if not below:
+            if all(log.failed for log in below):
                 raise DataError(f"{path} holds no log. A log is named {PATTERN}.")
             for log in below:
                 found.setdefault(log.place, log)
         models = _name_models({log.model_dir for log in found.values()})
         named = (replace(log, model=models[log.model_dir]) for log in found.values())
         ordered = sorted(named, key=lambda log: (log.model, log.path, log.name))
-        yield Finding(tuple(ordered), len(models) > 1, tuple(remarks))
+        logs = tuple(log for log in ordered if not log.failed)
+        many_models = len({log.model for log in logs}) > 1
+        failed = tuple(log for log in ordered if log.failed)
+        yield Finding(logs, many_models, tuple(remarks), failed)
 
 
 def _find(path: Path, stack: ExitStack, remarks: list[str]) -> Iterator[Found]:
@@ -91,6 +100,17 @@ def _find_in_folder(folder: Path, remarks: list[str]) -> Iterator[Found]:
             yield _file(path, log_path)
         else:
             _remark_on(str(path), remarks)
+            yield from _find_failed(path)
+
+
+def _find_failed(path: Path) -> Iterator[Found]:
+    """Yield what a failed run left, `<log>.failed`, with its record `<log>.failed.json`."""
+    log, mark = path.with_suffix(""), path.suffix
+    log_path = LogPath.parse(_absolute(log)) if mark == FAILED and path.is_file() else None
+    if log_path is not None:
+        record = partial(_read_record, log.with_suffix(f"{FAILED}.json"))
+        lines = partial(_read_lines, path)
+        yield Found(str(path), _absolute(path), log_path, lines, record, failed=True)
 
 
 def _find_in_archive(path: Path, archive: Archive) -> Iterator[Found]:

@@ -10,9 +10,10 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 from morocco.atomic import write_atomically
+from morocco.canvas import COLOURS, INK, make_printable
 from morocco.collect import Collection, by_model_and_task
 from morocco.errors import DataError, OutputError
-from morocco.figure import INK, render
+from morocco.figure import render
 from morocco.frames import INIT, Picture, Size, group_runs
 from morocco.logs import Log
 from morocco.tasks import TASKS
@@ -20,8 +21,6 @@ from morocco.units import plural
 
 SUFFIXES = (".png", ".svg", ".pdf")
 """The kinds of image, as the end of a path names them."""
-_COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9")
-"""Those of Okabe and Ito, which the colour-blind tell apart."""
 
 
 def plot(collection: Collection, image: Path) -> list[Path]:
@@ -47,8 +46,7 @@ def plot(collection: Collection, image: Path) -> list[Path]:
 def _make_title(task: str, model: str) -> str:
     title = TASKS[task].title if task in TASKS else task
     title += f", {model}" if model else ""
-    # The name of a folder may hold bytes that are no text.
-    return "".join(letter if letter.isprintable() else "?" for letter in title)
+    return make_printable(title)
 
 
 def _check_suffix(image: Path) -> None:
@@ -81,7 +79,7 @@ def _fill_marks(image: Path, model: str, task: str) -> Path:
 def _choose_colours(logs: Iterable[Log]) -> dict[Size, str]:
     """Give each group its colour, the same one in every figure."""
     sizes = sorted({(log.path.input_size, log.path.batch_size) for log in logs} - {INIT})
-    colours = _COLOURS if len(sizes) <= len(_COLOURS) else _blend_colours(len(sizes))
+    colours = COLOURS if len(sizes) <= len(COLOURS) else _blend_colours(len(sizes))
     return {INIT: INK, **dict(zip(sizes, colours, strict=False))}
 
 

@@ -46,6 +46,8 @@ class Recorded:
     started: Seconds | None
     """Since the epoch."""
     run_time: Seconds | None
+    energy: float | None
+    """Joules."""
     image: str | None
     """The image's id, or the command of a bare process."""
     data: str | None
@@ -78,6 +80,7 @@ def read_record(record: Mapping[str, Any]) -> Recorded:
         predictions=_whole(_table(record.get("predictions")).get("count")),
         started=_moment(record.get("started")),
         run_time=_number(record.get("run_time")),
+        energy=_number(record.get("energy")),
         image=_text(target.get("image_id")) or _text(target.get("target")),
         data=_text(_table(record.get("data")).get("sha256")),
         gpus=tuple(map(_read_gpu, _list(gpus))) if isinstance(gpus, list) else None,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from math import inf
 from random import Random
 
@@ -24,11 +24,27 @@ def bootstrap_rps(
     Percentile bootstrap (Efron 1979): both kinds of run are resampled with replacement, each on
     its own. Seeded afresh, so the same times give the same interval whatever else is asked.
     """
-    random = Random(SEED)
-    inits = [_middle(sample) for sample in _resample(init_times, random)]
+    return find_interval(resample_rps(input_size, init_times, run_times, Random(SEED)))
+
+
+def find_interval(resamples: Iterable[float]) -> tuple[float, float]:
+    """Return the 95 % interval of `RESAMPLES` numbers."""
+    ordered = sorted(resamples)
+    return ordered[TAIL - 1], ordered[-TAIL]
+
+
+def resample_rps(
+    input_size: int, init_times: Sequence[Seconds], run_times: Sequence[Seconds], random: Random
+) -> list[float]:
+    """Return the speed in records a second of each resample; inf where it has no bound."""
+    inits = resample_median(init_times, random)
     samples = zip(inits, _resample(run_times, random), strict=True)
-    speeds = sorted(compute_rps(input_size, init, sample) for init, sample in samples)
-    return speeds[TAIL - 1], speeds[-TAIL]
+    return [compute_rps(input_size, init, sample) for init, sample in samples]
+
+
+def resample_median(values: Sequence[float], random: Random) -> list[float]:
+    """Return the median of each resample."""
+    return [_middle(sample) for sample in _resample(values, random)]
 
 
 def compute_rps(input_size: int, init_time: Seconds, run_times: list[Seconds]) -> float:

@@ -79,13 +79,14 @@ def estimate(collection: Collection, clock: Clock = "log") -> Stats:
         found = list(find_group_faults(group))
         faults += found
         groups += [group] if group.init.runs and not found else []
-    stats = _summarise(groups, many)
+    stats = summarise(groups, many)
     if faults:
         raise IncompleteStats("\n".join(faults), stats)
     return stats
 
 
-def _summarise(groups: Sequence[Group], many_models: bool) -> Stats:
+def summarise(groups: Sequence[Group], many_models: bool) -> Stats:
+    """Return one estimate for each group, in their order; every run outlasts its start-up."""
     inits = {id(group.init): group.init for group in groups}
     warnings = (
         *check(INIT_CHECKS, list(inits.values())),

@@ -2,21 +2,17 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from hashlib import sha256
-from math import isfinite
 from pathlib import Path
 from typing import Any
 
 from morocco.find import MAX_RECORD, Found, find_logs
 from morocco.logs import Log, LogPath
 from morocco.parse import read_samples
+from morocco.strict_json import parse_object
 from morocco.units import format_bytes
-
-_MAX_DIGITS = 19
-"""Of a whole number; enough for bytes, and for nanoseconds since the epoch."""
 
 
 @dataclass(frozen=True)
@@ -40,6 +36,19 @@ class Entry:
 
 
 @dataclass(frozen=True)
+class FailedRun:
+    """A run that failed, as its record tells."""
+
+    name: str
+    """What is left of its log, as messages name it."""
+    model: str
+    path: LogPath
+    """Of the log that it would have been."""
+    record: Mapping[str, Any] | None
+    """None where there is none that can be read."""
+
+
+@dataclass(frozen=True)
 class Submission:
     """Everything below the paths that were given, sorted by model and path."""
 
@@ -47,6 +56,8 @@ class Submission:
     many_models: bool
     remarks: tuple[str, ...] = ()
     """Files that were passed over, one line each: failed runs, cut-off runs, foreign names."""
+    failed: tuple[FailedRun, ...] = ()
+    """The failed runs among them; only folders keep these."""
 
 
 def load_submission(paths: Sequence[Path]) -> Submission:
@@ -56,7 +67,11 @@ def load_submission(paths: Sequence[Path]) -> Submission:
     """
     with find_logs(paths) as finding:
         entries = tuple(map(_load, finding.logs))
-    return Submission(entries, finding.many_models, finding.remarks)
+        failed = tuple(
+            FailedRun(found.name, found.model, found.path, _load_record(found)[0])
+            for found in finding.failed
+        )
+    return Submission(entries, finding.many_models, finding.remarks, failed)
 
 
 def _load(found: Found) -> Entry:
@@ -96,8 +111,6 @@ def _load_record(found: Found) -> tuple[Mapping[str, Any] | None, str | None]:
         return (None if content is None else _parse_record(content)), None
     except OSError as error:
         return None, f"cannot be read: {error.strerror or error}"
-    except RecursionError:
-        return None, "nested too deeply to be a record"
     except ValueError as error:
         return None, str(error)
 
@@ -105,24 +118,4 @@ def _load_record(found: Found) -> tuple[Mapping[str, Any] | None, str | None]:
 def _parse_record(content: bytes) -> Mapping[str, Any]:
     if len(content) > MAX_RECORD:
         raise ValueError(f"longer than {format_bytes(MAX_RECORD)}, so no record")
-    try:
-        record = json.loads(
-            content.decode(), parse_int=_parse_int, parse_float=_parse_float, parse_constant=_refuse
-        )
-    except (json.JSONDecodeError, UnicodeDecodeError):
-        raise ValueError("no JSON") from None
-    if not isinstance(record, dict):
-        raise ValueError("no JSON object")
-    return record
-
-
-def _parse_int(digits: str) -> int:
-    return int(digits) if len(digits) <= _MAX_DIGITS else int(_refuse(digits))
-
-
-def _parse_float(digits: str) -> float:
-    return number if isfinite(number := float(digits)) else float(_refuse(digits))
-
-
-def _refuse(text: str) -> str:
-    raise ValueError(f"{text[:20]} is no number of a record")
+    return parse_object(content)

@@ -10,6 +10,8 @@ from typing import Any
 
 import pytest
 
+from morocco.score import score_folder
+
 DATA = Path(__file__).parent.parent / "examples" / "data"
 TFIDF = DATA.with_name("tfidf")
 
@@ -245,6 +247,17 @@ def test_rucos_names_an_entity_of_the_passage(outputs: dict[str, Completed]) -> 
         names = [text[e["start"] : e["end"]] for e in record["passage"]["entities"]]
         assert prediction == {"idx": record["idx"], "label": prediction["label"]}
         assert prediction["label"] in names
+
+
+def test_morocco_scores_what_the_model_prints(
+    outputs: dict[str, Completed], tmp_path: Path
+) -> None:
+    for task, done in outputs.items():
+        (tmp_path / f"{task}.jsonl").write_text(done.stdout, encoding="utf-8")
+    scores = score_folder(tmp_path, DATA)
+    assert scores.warnings == ()
+    assert scores.overall is not None
+    assert 0 < scores.overall < 1
 
 
 @pytest.mark.parametrize("task", ONE_OF_EACH_KIND)

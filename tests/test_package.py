@@ -24,7 +24,7 @@ SOLE_USERS = {
     "click": {"__main__", "cli", "params"},
     "distributed": {"cluster", "cluster_lane", "worker"},
     "docker": {"container", "engine", "leftovers"},
-    "matplotlib": {"figure", "plot"},
+    "matplotlib": {"canvas", "discs_figure", "discs_label", "discs_legend", "figure", "plot"},
     "pandas": {"figure", "frames"},
     "psutil": {"host"},
     "pynvml": {"nvml"},
@@ -40,7 +40,12 @@ LIGHT = (
     "check",
     "profile",
     "report_text",
+    "report_build",
+    "report_layout",
+    "report_data",
     "pack",
+    "score",
+    "score_text",
 )
 """Rooms that need nothing outside the standard library, whatever they import in turn."""
 BACKPORTS = {"tomli"}

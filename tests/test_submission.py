@@ -116,11 +116,11 @@ def test_a_log_that_may_not_be_read_is_an_entry_too(folder: Path) -> None:
         (b"\xff\xfe{}", "no JSON"),
         ("[1]", "no JSON object"),
         ("null", "no JSON object"),
-        ('{"a": NaN}', "NaN is no number of a record"),
-        ('{"a": -Infinity}', "-Infinity is no number of a record"),
-        ('{"a": 1e999}', "1e999 is no number of a record"),
-        ('{"a": 1' + "0" * 5000 + "}", "10000000000000000000 is no number of a record"),
-        ('{"a": ' + "[" * 100_000 + "]" * 100_000 + "}", "nested too deeply to be a record"),
+        ('{"a": NaN}', "NaN is no usable number"),
+        ('{"a": -Infinity}', "-Infinity is no usable number"),
+        ('{"a": 1e999}', "1e999 is no usable number"),
+        ('{"a": 1' + "0" * 5000 + "}", "10000000000000000000 is no usable number"),
+        ('{"a": ' + "[" * 100_000 + "]" * 100_000 + "}", "nested too deeply"),
         ('{"a": "' + "x" * 2**20 + '"}', "longer than 1 MB, so no record"),
     ],
 )
@@ -165,5 +165,27 @@ def test_files_that_were_passed_over_are_remarked_on(folder: Path) -> None:
 def test_a_path_that_is_not_there_or_holds_no_log_is_an_error(tmp_path: Path) -> None:
     with pytest.raises(DataError, match="nowhere does not exist"):
         load_submission([tmp_path / "nowhere"])
+    with pytest.raises(DataError, match="holds no log"):
+        load_submission([tmp_path])
+
+
+def test_what_failed_runs_left_is_listed_with_their_records(tmp_path: Path) -> None:
+    write(tmp_path / "good")
+    write(tmp_path / "good", "parus/2000_32_01.jsonl.failed", "")
+    write(tmp_path / "good", "parus/2000_32_01.failed.json", '{"exit_code": 1}')
+    write(tmp_path / "bad", "rcb/1_1_02.jsonl.failed", "")
+    write(tmp_path / "bad", "rcb/notes.jsonl.failed", "")
+    found = load_submission([tmp_path])
+    assert [(run.model, str(run.path), run.record) for run in found.failed] == [
+        ("bad", "rcb/1_1_02.jsonl", None),
+        ("good", "parus/2000_32_01.jsonl", {"exit_code": 1}),
+    ]
+    assert not found.many_models
+    assert [entry.model for entry in found.entries] == ["good"]
+    assert len(found.remarks) == 3
+
+
+def test_failed_runs_alone_are_no_submission(tmp_path: Path) -> None:
+    write(tmp_path, "parus/1_1_01.jsonl.failed", "")
     with pytest.raises(DataError, match="holds no log"):
         load_submission([tmp_path])

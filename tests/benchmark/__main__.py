@@ -1,7 +1,7 @@
 """`make benchmark`: every figure that morocco promises, beside its target.
 
 Takes some minutes and wants a machine that does nothing else. Names as arguments choose among
-startup, speed, beat, throughput, suite and lanes.
+startup, speed, beat, throughput, suite, lanes, scoring and reports.
 """
 
 from __future__ import annotations
@@ -13,6 +13,8 @@ from pathlib import Path
 from beat import measure_beat
 from figures import Figure, format_table
 from lanes import measure_lanes
+from reports import measure_reports
+from scoring import measure_scoring
 from speed import measure_speed
 from startup import measure_startup
 from suites import measure_suite
@@ -25,6 +27,8 @@ _BENCHMARKS = {
     "throughput": measure_throughput,
     "suite": measure_suite,
     "lanes": measure_lanes,
+    "scoring": measure_scoring,
+    "reports": measure_reports,
 }
 
 
