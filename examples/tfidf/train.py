@@ -29,20 +29,21 @@ def main() -> None:
     parser.add_argument("data", type=Path, help="the folder that holds DaNetQA, RCB and the others")
     parser.add_argument("task", help="the task, in lower case")
     parser.add_argument("model", type=Path, help="the file to write")
+    parser.add_argument("--words", type=int, metavar="N", help="know only the N most frequent")
     args = parser.parse_args()
     try:
-        model = train(check_task(args.task), args.data)
+        model = train(check_task(args.task), args.data, args.words)
         args.model.parent.mkdir(parents=True, exist_ok=True)
         joblib.dump(model, args.model)
     except (ExampleError, OSError) as error:
         sys.exit(f"train.py: {error}")
 
 
-def train(task: str, data: Path) -> Model:
+def train(task: str, data: Path, words: int | None = None) -> Model:
     # LiDiRus has no training data of its own: it takes the classifier of TERRa.
     items, labels = read("terra" if task == "lidirus" else task, data)
     # Five letters are a rough stem: the rest of a Russian word is mostly its ending.
-    vectorizer = TfidfVectorizer(token_pattern=r"\b\w{1,5}", sublinear_tf=True)
+    vectorizer = TfidfVectorizer(token_pattern=r"\b\w{1,5}", sublinear_tf=True, max_features=words)
     vectorizer.fit(text for item in items for text in (*item.left, *item.right))
     if task == "rucos":
         return Model(task, vectorizer)
