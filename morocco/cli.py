@@ -345,7 +345,7 @@ def plot(paths: tuple[Path, ...], image: Path) -> None:
     type=_PATH,
     multiple=True,
     metavar="PATH",
-    help="Instead of tables on stdout: .md, .csv or .json. May be repeated.",
+    help="Instead of tables on stdout: .html, .md, .csv, .json, .png or .svg. May be repeated.",
 )
 @click.option("--name", multiple=True, metavar="[FOLDER=]NAME", help="What to call a model.")
 @click.option("--scores", multiple=True, metavar="[MODEL=]FILE", help="What `score` printed.")
