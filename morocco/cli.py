@@ -318,7 +318,7 @@ def score(names: tuple[str, ...], missing: Any, form: Any) -> None:
 
 
 @cli.command()
-@click.argument("paths", nargs=-1, required=True, type=_PATH, metavar="PATH...")
+@click.argument("paths", nargs=-1, type=_PATH, metavar="PATH...")
 @click.argument("image", type=_PATH, metavar="IMAGE.png|svg|pdf")
 def plot(paths: tuple[Path, ...], image: Path) -> None:
     """Draw CPU, RAM, GPU use and GPU RAM of the runs over time.
@@ -331,6 +331,8 @@ def plot(paths: tuple[Path, ...], image: Path) -> None:
     from morocco.collect import collect_logs
     from morocco.plot import plot as draw
 
+    if not paths:
+        raise click.UsageError("Name the logs and then the image: morocco plot logs plot.png")
     collection = collect_logs(paths)
     _warn(*collection.remarks)
     for path in draw(collection, image):

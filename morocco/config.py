@@ -135,8 +135,11 @@ def choose_models(
     """
     if asked.target is not None:
         if asked.models:
-            raise DataError("--models chooses among those of the --config file; leave out TARGET.")
+            way_out = "leave out TARGET" if config.models else "name that file"
+            raise DataError(f"--models chooses among those of a --config file; {way_out}.")
         return [_choose(asked, config, "", ModelConfig(asked.target), tasks, defaults)]
+    if asked.models and not config.models:
+        raise DataError("--models chooses among those of a --config file; there is none.")
     unknown = [name for name in asked.models if name not in config.models]
     if unknown:
         there = ", ".join(config.models)

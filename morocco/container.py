@@ -186,6 +186,8 @@ class ContainerTarget:
                 f"{message}. Docker cannot hand out GPUs: install the NVIDIA Container Toolkit and "
                 "restart the engine, or measure on the CPU with --gpus none."
             )
+        if "network" in message and "not found" in message:
+            return EngineError(f"{message}. See `docker network ls`, or leave out --network.")
         return TargetError(
             f"{message}. The container's command cannot be run: check ENTRYPOINT and CMD of the "
             "image."

@@ -107,8 +107,8 @@ def _pull_event(event: dict[str, Any]) -> PullEvent:
 
 def _not_pullable(name: str, cause: str) -> EngineError:
     return EngineError(
-        f"The image {name} is not on this machine and cannot be pulled: {cause.rstrip('.')}. Check "
-        "its name, or `docker login` if it is private."
+        f"The image {name} cannot be pulled: {cause.rstrip('.')}. Check its name, or `docker "
+        "login` if it is private; an image of this machine needs no --pull."
     )
 
 

@@ -14,8 +14,8 @@ from morocco.plan import Job
 from morocco.record import FORMAT
 from morocco.units import Seconds
 
-_EXACT: Seconds = 0.01
-"""Between a record and its log, which are rounded each on its own."""
+_EXACT: Seconds = 0.1
+"""By which a log may differ from its record: a last sample may come after the end."""
 _SAME = ("network", "memory", "cpus", "shm_size", "env")
 """Options that make a run another one."""
 

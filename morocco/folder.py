@@ -55,7 +55,7 @@ class SuiteFolder:
             holder = self._read_lines()[1]
             raise DataError(
                 f"Another suite is at work in {self._path.parent}: {_describe(holder)}. Wait for "
-                "its end, or choose another folder with --logs."
+                "its end: two suites on one machine make each other slow."
             ) from None
 
     def _sign(self) -> str:

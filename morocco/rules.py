@@ -39,6 +39,7 @@ from morocco.rules_runs import (
 )
 
 _SUITE = "run the same `morocco suite …` again: it measures what is missing"
+_WHOLE_SUITE = f"{_SUITE}, if its --tasks and --repeats ask for all"
 _AGAIN = f"delete these logs, then {_SUITE}"
 _UNKNOWN = "nothing is known of it: no log has a record"
 
@@ -76,7 +77,7 @@ RULES = (
         find_missing,
         "every task has enough runs of both sizes",
         "runs are missing",
-        _SUITE,
+        _WHOLE_SUITE,
     ),
     Rule(
         "tasks",

@@ -12,7 +12,7 @@ from morocco.profile import Machine
 from morocco.recorded import Recorded
 from morocco.units import GIB, Seconds, format_bytes, plural
 
-CLOSE: Seconds = 1.0
+CLOSE: Seconds = 0.1
 """By which a log may differ from its record: a last sample may come after the end."""
 ABOUT = 0.1
 """A machine of 96 GB shows its users a few per cent less."""
@@ -50,7 +50,7 @@ def _find_contradictions(log: Log, record: Recorded) -> Iterator[str]:
     if record.started is not None and abs(record.started - log.samples[0].timestamp) > CLOSE:
         yield "the record is of another time"
     elif record.run_time is not None and abs(record.run_time - log.run_time) > CLOSE:
-        yield f"the record says {record.run_time:.1f} s, the log {log.run_time:.1f} s"
+        yield f"the record says {record.run_time:.2f} s, the log {log.run_time:.2f} s"
 
 
 def find_machines(case: Case) -> Iterator[Detail]:

@@ -139,6 +139,14 @@ class FileSink:
             self._file.close()
 
 
+def clear_part(path: Path) -> None:
+    """Remove what a killed run left of a log, unless another run is writing it."""
+    part = _beside(path, ".part")
+    with suppress(OSError), part.open("r+b") as file:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        part.unlink()
+
+
 class PassingSink(FileSink):
     """A file as long as the run goes, of which a good run leaves nothing: a warm-up."""
 

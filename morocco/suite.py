@@ -18,6 +18,7 @@ from morocco.forecast import Forecast
 from morocco.lanes import Lane, LaneLost
 from morocco.plan import Block, Job
 from morocco.units import Seconds, plural
+from morocco.verdict import STDERR
 
 _TICK: Seconds = 1.0
 _LOSSES = 3
@@ -207,6 +208,11 @@ def tell_failures(failures: Sequence[Failure]) -> str:
     rows = [("cause", "run", "what was seen")]
     for failure in sorted(failures, key=lambda failure: (failure.error.cause, failure.job.label)):
         untried = f" and the {plural(failure.untried, 'run')} after it" if failure.untried else ""
-        seen = str(failure.error).splitlines()[0]
-        rows.append((failure.error.cause, failure.job.label + untried, seen))
+        rows.append((failure.error.cause, failure.job.label + untried, _pick(str(failure.error))))
     return "\n".join(f"  {line}" for line in align(rows, left=(0, 1, 2)))
+
+
+def _pick(message: str) -> str:
+    """Return the line of a message that says most: the last that the target logged, if it did."""
+    lines = message.splitlines()
+    return lines[-1].strip() if STDERR in lines else lines[0]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -22,6 +22,7 @@ from morocco.plan import Block, Job, Model, make_blocks
 from morocco.plan_table import render_plan
 from morocco.preflight import (
     State,
+    end_leftovers,
     find_other_images,
     load_inputs,
     prepare_targets,
@@ -29,6 +30,7 @@ from morocco.preflight import (
     take_stock,
 )
 from morocco.signals import forward_signals
+from morocco.sink import clear_part
 from morocco.suite import Crew, LocalCrew, Suite, tell_failures
 from morocco.target import is_process
 from morocco.targets import parse_env
@@ -73,9 +75,11 @@ def suite_command(options: SuiteOptions) -> None:
         name = stack.enter_context(SuiteFolder(options.logs))
         options = replace(options, run=replace(options.run, suite=name))
         blocks = _make_blocks(options)
+        _clear_away(blocks, options)
         state = take_stock(_jobs(blocks), force=options.force)
         if not state.due:
-            board.say(f"All {plural(len(state.finished), 'run')} are done: {options.logs}")
+            done = plural(len(state.finished), "run")
+            board.say(f"All {done} are done: {options.logs}. Next: morocco check {options.logs}")
             return
         left = _leave_out_finished(blocks, state)
         if options.cluster is None:
@@ -134,6 +138,16 @@ def _make_blocks(options: SuiteOptions) -> list[Block]:
 
 def _jobs(blocks: Sequence[Block]) -> list[Job]:
     return [job for block in blocks for job in block.jobs]
+
+
+def _clear_away(blocks: Sequence[Block], options: SuiteOptions) -> None:
+    """End what a killed suite left running here, and remove the beginnings of logs it left."""
+    if options.cluster is None:
+        with suppress(EngineError):  # if the engine is needed, that is said later
+            end_leftovers(_targets(blocks), options.run)
+    for block in blocks:
+        for job in (block.warm_up, *block.jobs):
+            clear_part(job.path)
 
 
 def _leave_out_finished(blocks: Sequence[Block], state: State) -> list[Block]:

@@ -12,6 +12,8 @@ from morocco.units import Bytes, format_bytes, plural
 
 _KILLED = 128 + 9
 _TAIL_LINES = 10
+STDERR = "Its last lines on stderr:"
+"""Stands before what a message quotes."""
 
 
 @dataclass(frozen=True)
@@ -100,7 +102,7 @@ def quote_stderr(stderr: str) -> str:
     lines = [line[:300] for line in stderr.splitlines() if line.strip()][-_TAIL_LINES:]
     if not lines:
         return " It logged nothing to stderr."
-    return "\n" + "\n".join(["Its last lines on stderr:", *(f"  {line}" for line in lines)])
+    return "\n" + "\n".join([STDERR, *(f"  {line}" for line in lines)])
 
 
 def _out_of_memory(outcome: Outcome) -> str:

@@ -121,7 +121,7 @@ def test_a_container_that_ends_at_once_is_measured_too(
     ("policy", "reason"),
     [
         ("never", "There is no image localhost:1/nothing:1 on this machine"),
-        ("missing", "The image localhost:1/nothing:1 is not on this machine and cannot be pulled"),
+        ("missing", "The image localhost:1/nothing:1 cannot be pulled"),
         ("always", "localhost:1/nothing:1"),
     ],
 )

@@ -308,8 +308,9 @@ def test_without_a_record_a_run_that_is_short_or_ends_at_work_was_cut_off(good: 
     }
 
 
-def test_a_record_that_says_all_is_well_is_believed(good: Submission) -> None:
-    assert ask(change(good, [FIRST], cut(40.0, record=True)), "finished") == {}
+def test_a_log_without_its_last_line_was_cut_whatever_its_record_says(good: Submission) -> None:
+    cut_off = change(good, [FIRST], cut(40.0, record=True))
+    assert ask(cut_off, "finished") == {FIRST: "no closing line"}
 
 
 def test_a_warm_start_among_cold_ones_was_not_cut_off(good: Submission) -> None:

@@ -63,7 +63,7 @@ def test_a_record_that_cannot_be_read_says_why(good: Submission) -> None:
         ({"task": "rcb"}, "the record says rcb, the name parus"),
         ({"input_size": 1000}, "the record says 1000, the name 2000"),
         ({"batch_size": 8}, "the record says 8, the name 32"),
-        ({"run_time": 12.0}, "the record says 12.0 s, the log 50.0 s"),
+        ({"run_time": 12.0}, "the record says 12.00 s, the log 50.00 s"),
         ({"started": "2022-01-01T00:00:00+00:00"}, "the record is of another time"),
     ],
 )

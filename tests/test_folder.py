@@ -87,7 +87,7 @@ def test_a_folder_that_is_held_tells_by_whom(tmp_path: Path) -> None:
         told = complaint(tmp_path)
     assert told.startswith(f"Another suite is at work in {tmp_path}: process {holder.pid} on ")
     assert f" on {platform.node()}, since 20" in told
-    assert "choose another folder with --logs" in told
+    assert "Wait for its end" in told
 
 
 def test_who_is_refused_does_not_disturb_the_holder(tmp_path: Path) -> None:

@@ -17,7 +17,9 @@ from suite_runs import PARUS, TWO, Suites, error_of, is_alive, kill
 def test_what_is_done_is_not_done_again(suite: Suites) -> None:
     suite().succeeds()
     before, diary = suite.snapshot(), suite.diary
-    assert suite().succeeds().stderr == f"All 4 runs are done: {suite.logs}\n"
+    assert suite().succeeds().stderr == (
+        f"All 4 runs are done: {suite.logs}. Next: morocco check {suite.logs}\n"
+    )
     assert (suite.snapshot(), suite.diary) == (before, diary)
 
 
@@ -80,7 +82,9 @@ def test_a_suite_that_is_killed_again_and_again_comes_to_its_end(suite: Suites) 
         kills += 1
     finished = suite(*TWO).succeeds()
     assert finished.warnings == []
-    assert finished.stderr == f"All 8 runs are done: {suite.logs}\n"
+    assert finished.stderr == (
+        f"All 8 runs are done: {suite.logs}. Next: morocco check {suite.logs}\n"
+    )
     assert kills > 1
 
 
@@ -235,3 +239,12 @@ def test_a_full_disk_ends_a_suite_and_loses_nothing_that_is_done(
     assert suite.done == PARUS
     assert suite.others == []
     assert before.items() <= suite.snapshot().items()
+
+
+def test_what_a_killed_suite_left_goes_even_where_nothing_is_to_be_done(suite: Suites) -> None:
+    suite().succeeds()
+    with suite.start("--force") as run:
+        until(lambda: any(name.endswith(".part") for name in suite.others))
+        kill(run)
+    suite().succeeds()
+    assert not [name for name in suite.others if name.endswith(".part")]
