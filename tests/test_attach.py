@@ -7,10 +7,12 @@ import struct
 import threading
 from collections.abc import Iterator
 from itertools import groupby, pairwise
+from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from runs import until
 
 from morocco.attach import AttachedStreams, demultiplex
 
@@ -52,6 +54,12 @@ def test_a_stream_that_breaks_off_gives_what_came() -> None:
     stream = encode(("stdout", b"abc"), ("stderr", b"def"))
     assert list(demultiplex(iter([stream[:-1]]))) == [("stdout", b"abc"), ("stderr", b"de")]
     assert list(demultiplex(iter([stream[:14]]))) == [("stdout", b"abc")]
+
+
+def is_asleep(thread: threading.Thread) -> bool:
+    """Return whether the kernel has a thread wait for something."""
+    stat = Path(f"/proc/self/task/{thread.native_id}/stat").read_text()
+    return stat.rpartition(")")[2].split()[0] == "S"
 
 
 Ends = tuple[AttachedStreams, socket.socket]
@@ -122,9 +130,18 @@ def test_nobody_there_to_read_is_an_error(ends: Ends) -> None:
 
 
 def test_close_wakes_whoever_waits_for_output(ends: Ends) -> None:
-    streams, _ = ends
-    reader = threading.Thread(target=lambda: list(streams.output()))
+    streams, engine = ends
+    came: Frames = []
+
+    def drain() -> None:
+        for frame in streams.output():
+            came.append(frame)
+
+    reader = threading.Thread(target=drain)
     reader.start()
+    engine.sendall(encode(("stdout", b"first")))
+    until(lambda: came)
+    until(lambda: is_asleep(reader))
     streams.close()
     reader.join(30)
     assert not reader.is_alive()

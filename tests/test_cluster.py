@@ -179,7 +179,9 @@ def test_two_workers_share_the_runs_of_a_suite(
     assert all(len(read_log(log)) > 1 for log in suite.finished)
     assert not containers_of(engine, *cluster.workers)
     *told, last = finished.stderr.splitlines()
-    assert len(told) == 8 + 2
+    warm_ups = sum("not kept" in line for line in told)
+    assert warm_ups in (2, 3)  # the worker that is done first may help with the other task
+    assert len(told) == 8 + warm_ups
     assert all(PROGRESS.fullmatch(line) for line in told), told
     assert last == f"8 of 8 runs done: {suite.logs}. Next: morocco check {suite.logs}"
 
