@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,10 +11,10 @@ from morocco.errors import DataError
 from morocco.logs import parse_samples
 from morocco.plan import Job
 from morocco.record import FORMAT
+from morocco.recorded import AGREEMENT
+from morocco.strict_json import parse_object
 from morocco.units import Seconds
 
-_EXACT: Seconds = 0.1
-"""By which a log may differ from its record: a last sample may come after the end."""
 _SAME = ("network", "memory", "cpus", "shm_size", "env")
 """Options that make a run another one."""
 
@@ -57,14 +56,11 @@ def look_up(job: Job) -> Finished | Doubtful | None:
 
 def _read_record(path: Path) -> dict[str, Any]:
     try:
-        record = json.loads(path.read_bytes())
+        return parse_object(path.read_bytes())
     except FileNotFoundError:
         raise DataError("its record is missing") from None
-    except (OSError, ValueError, RecursionError):
+    except (OSError, ValueError):
         raise DataError("its record cannot be read") from None
-    if not isinstance(record, dict):
-        raise DataError("its record cannot be read")
-    return record
 
 
 def _read_run_time(path: Path) -> Seconds:
@@ -73,7 +69,7 @@ def _read_run_time(path: Path) -> Seconds:
             samples = parse_samples(file, path.name)
     except OSError as error:
         raise DataError(f"it cannot be read: {error.strerror}") from None
-    if any(value is not None for value in samples[-1][1:]):
+    if not samples[-1].is_closing:
         raise DataError("it has no closing line")
     return samples[-1].timestamp - samples[0].timestamp
 
@@ -87,7 +83,7 @@ def _find_doubts(job: Job, record: Mapping[str, Any], run_time: Seconds) -> Iter
     said = (record["task"], record["input_size"], record["batch_size"])
     if said != (job.task, job.records.count, job.batch_size):
         yield "its record is one of another run"
-    if abs(record["run_time"] - run_time) > _EXACT:
+    if abs(record["run_time"] - run_time) > AGREEMENT:
         yield "log and record differ in the run time"
 
 

@@ -26,20 +26,26 @@ def read_objects(path: Path) -> Iterator[tuple[int, Object]]:
     try:
         with path.open("rb") as file:
             for number, line in enumerate(iter(lambda: file.readline(_MAX_LINE), b""), start=1):
-                text = line.removeprefix(_BOM).strip()
+                text = strip_line(line)
                 if text:
-                    yield number, _parse(text, path, number)
+                    yield number, parse_line(text, path, number)
     except OSError as error:
         raise DataError(f"Cannot read {path}: {error.strerror}.") from None
 
 
-def _parse(text: bytes, path: Path, number: int) -> Object:
+def strip_line(line: bytes) -> bytes:
+    """Return a line without the space around it and without the mark that editors put first."""
+    return line.removeprefix(_BOM).strip()
+
+
+def parse_line(text: bytes, path: Path, number: int) -> Object:
+    """Return the JSON object of a line; DataError names the line if it holds none."""
     try:
         value = json.loads(text)
     except (ValueError, RecursionError):
         value = None
     if not isinstance(value, dict):
-        shown = text[:60].decode("utf-8", "replace")
+        shown = text.decode("utf-8", "replace")[:60]
         raise DataError(f"{path}, line {number}: not a JSON object: {shown!r}.")
     return value
 

@@ -9,10 +9,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
-from morocco.atomic import write_atomically
+from morocco.atomic import write_output
 from morocco.canvas import COLOURS, INK, make_printable
 from morocco.collect import Collection, by_model_and_task
-from morocco.errors import DataError, OutputError
+from morocco.errors import DataError
 from morocco.figure import render
 from morocco.frames import INIT, Picture, Size, group_runs
 from morocco.logs import Log
@@ -38,7 +38,8 @@ def plot(collection: Collection, image: Path) -> list[Path]:
     for (model, task), logs in figures.items():
         title = _make_title(task, model if collection.many_models else "")
         path = _fill_marks(image, model, task)
-        _write(path, render(Picture(title, group_runs(logs, colours)), path.suffix.lower()))
+        drawn = render(Picture(title, group_runs(logs, colours)), path.suffix.lower())
+        write_output(path, drawn, "an image")
         written.append(path)
     return written
 
@@ -89,12 +90,3 @@ def _blend_colours(count: int) -> tuple[str, ...]:
 
     # The last tenth of viridis is too pale for a line on white.
     return tuple(to_hex(colormaps["viridis"](0.87 * i / (count - 1))) for i in range(count))
-
-
-def _write(path: Path, image: bytes) -> None:
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        write_atomically(path, image)
-    except OSError as error:
-        hint = "Give an image in a folder that you may write to."
-        raise OutputError(f"Cannot write {path}: {error.strerror}. {hint}") from None

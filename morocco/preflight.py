@@ -124,11 +124,11 @@ class State:
 
 def take_stock(jobs: Sequence[Job], *, force: bool) -> State:
     """Return what is done; DataError for runs that were made otherwise than is planned now."""
+    if force:
+        return State({}, frozenset(jobs), {})
     states = {job: look_up(job) for job in jobs}
     finished = {job: state for job, state in states.items() if isinstance(state, Finished)}
     doubtful = {job: state for job, state in states.items() if isinstance(state, Doubtful)}
-    if force:
-        return State({}, frozenset(jobs), {})
     refuse_others({job: state.differences for job, state in finished.items()})
     return State(finished, frozenset(job for job in jobs if job not in finished), doubtful)
 

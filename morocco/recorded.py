@@ -14,6 +14,9 @@ from typing import Any
 
 from morocco.units import Bytes, Seconds
 
+AGREEMENT: Seconds = 0.1
+"""By which a log may differ from its record: a last sample may come after the end."""
+
 _MAX_TEXT = 200
 _MAX_LIST = 100
 _BEYOND = 2**63

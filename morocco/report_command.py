@@ -6,13 +6,14 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from morocco.atomic import write_output
 from morocco.baseline import Baseline, read_baseline, write_baseline
 from morocco.errors import DataError
 from morocco.quality import read_qualities, split_model
 from morocco.report import Report
 from morocco.report_build import build_report
 from morocco.report_options import Wishes, read_weights
-from morocco.report_output import find_render, write_report
+from morocco.report_output import find_render
 from morocco.report_runs import list_models, rename
 from morocco.report_summary import to_baseline
 from morocco.runs import Clock
@@ -60,7 +61,7 @@ def report_command(options: ReportOptions) -> Report:
     if options.save_baseline is not None:
         write_baseline(options.save_baseline, _take_baseline(report, saved, wishes.clock))
     for path, render in renders:
-        write_report(path, render(report))
+        write_output(path, render(report), "a file")
     return report
 
 

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
-from morocco.atomic import write_atomically
-from morocco.errors import DataError, OutputError
+from morocco.errors import DataError
 from morocco.report import Report
 from morocco.report_data import render_csv, render_json
 from morocco.report_layout import render_markdown
@@ -62,13 +61,3 @@ RENDERS: dict[str, Render] = {
     ".svg": _as_svg,
 }
 """By the end of a path."""
-
-
-def write_report(path: Path, content: bytes) -> None:
-    """Write a file whole, its folder too; OutputError where that cannot be."""
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        write_atomically(path, content)
-    except OSError as error:
-        hint = "Give a file in a folder that you may write to."
-        raise OutputError(f"Cannot write {path}: {error.strerror}. {hint}") from None

@@ -9,11 +9,9 @@ from morocco.collect import by_model_and_task
 from morocco.findings import Detail, tell
 from morocco.logs import Log
 from morocco.profile import Machine
-from morocco.recorded import Recorded
-from morocco.units import GIB, Seconds, format_bytes, plural
+from morocco.recorded import AGREEMENT, Recorded
+from morocco.units import GIB, format_bytes, plural
 
-CLOSE: Seconds = 0.1
-"""By which a log may differ from its record: a last sample may come after the end."""
 ABOUT = 0.1
 """A machine of 96 GB shows its users a few per cent less."""
 _SHARED_LOAD = "in use by others"
@@ -47,9 +45,9 @@ def _find_contradictions(log: Log, record: Recorded) -> Iterator[str]:
     ):
         if said is not None and said != named:
             yield f"the record says {said}, the name {named}"
-    if record.started is not None and abs(record.started - log.samples[0].timestamp) > CLOSE:
+    if record.started is not None and abs(record.started - log.samples[0].timestamp) > AGREEMENT:
         yield "the record is of another time"
-    elif record.run_time is not None and abs(record.run_time - log.run_time) > CLOSE:
+    elif record.run_time is not None and abs(record.run_time - log.run_time) > AGREEMENT:
         yield f"the record says {record.run_time:.2f} s, the log {log.run_time:.2f} s"
 
 

@@ -71,17 +71,12 @@ def _read_reasons(record: Recorded, log: Log, usual: int | None) -> Iterator[str
         yield f"failed: {record.failure}"
     if record.records_fed is not None and record.records_fed < log.path.input_size:
         yield f"{record.records_fed:,} of {log.path.input_size:,} records fed"
-    if not is_closed(log):
+    if not log.samples[-1].is_closing:
         yield "no closing line"
     if record.predictions == 0:
         yield "no predictions"
     elif record.predictions != usual and None not in (record.predictions, usual):
         yield f"{record.predictions:,} predictions, other runs {usual:,}"
-
-
-def is_closed(log: Log) -> bool:
-    """Tell whether the last line is the one of the end, which has no readings."""
-    return all(value is None for value in log.samples[-1][1:])
 
 
 def _see_reasons(log: Log, usual: float, limit: float) -> Iterator[str]:

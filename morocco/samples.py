@@ -30,6 +30,11 @@ class Sample(NamedTuple):
     gpu_ram: Bytes | None = None
     """Summed over the processes of the task and their GPUs."""
 
+    @property
+    def is_closing(self) -> bool:
+        """Whether it is the line of the end, which has no readings."""
+        return all(value is None for value in self[1:])
+
     def to_line(self) -> str:
         """Return the JSON line of a log, without a newline."""
         return json.dumps(self._asdict())

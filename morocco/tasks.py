@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import json
 import os
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -11,8 +10,8 @@ from pathlib import Path
 from typing import BinaryIO
 
 from morocco.errors import DataError
+from morocco.jsonl import parse_line, strip_line
 
-_BOM = b"\xef\xbb\xbf"
 _CHUNK = 128 * 1024
 
 
@@ -93,10 +92,10 @@ def load_records(path: Path, input_size: int) -> Records:
     with _open(path) as file:
         for number, line in enumerate(file, start=1):
             digest.update(line)
-            text = _strip(line)
+            text = strip_line(line)
             if not text:
                 continue
-            record = _parse_record(text, path, number)
+            record = parse_line(text, path, number)
             total += 1
             if total <= input_size:
                 all_have_idx = all_have_idx and "idx" in record
@@ -126,7 +125,7 @@ def _cycle_lines(records: Records) -> Iterator[bytes]:
         left_before = left
         with _open(records.path) as file:
             for line in file:
-                record = _strip(line)
+                record = strip_line(line)
                 if record:
                     yield record + b"\n"
                     left -= 1
@@ -136,23 +135,8 @@ def _cycle_lines(records: Records) -> Iterator[bytes]:
             raise DataError(f"{records.path} was emptied while it was being fed.")
 
 
-def _strip(line: bytes) -> bytes:
-    return line.removeprefix(_BOM).strip()
-
-
 def _open(path: Path) -> BinaryIO:
     try:
         return path.open("rb")
     except OSError as error:
         raise DataError(f"Cannot read {path}: {error.strerror}.") from None
-
-
-def _parse_record(line: bytes, path: Path, number: int) -> dict[str, object]:
-    try:
-        record = json.loads(line)
-    except (ValueError, RecursionError):
-        record = None
-    if not isinstance(record, dict):
-        text = line.decode("utf-8", "replace")[:60]
-        raise DataError(f"{path}, line {number}: not a JSON object: {text!r}.")
-    return record

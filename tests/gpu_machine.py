@@ -39,9 +39,14 @@ def machine(library: Path, tmp_path: Path) -> Machine:
 @pytest.fixture(scope="session")
 def gpu_engine() -> Iterator[GpuEngine]:
     """An engine that hands out GPUs; where none can be started a test is skipped, in CI failed."""
+    with GpuEngine(require_root()) as engine:
+        yield engine
+
+
+def require_root() -> list[str]:
+    """Return what stands before a command that starts an engine; skip or fail without it."""
     root = as_root()
     if root is None or shutil.which("dockerd") is None:
         stop = pytest.fail if os.environ.get("CI") else pytest.skip
         stop("NOT TESTED: only root can start an engine (dockerd). Run the tests as root.")
-    with GpuEngine(root) as engine:
-        yield engine
+    return root

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import json
 import os
-import shutil
 import signal
 import subprocess
 import sys
@@ -19,7 +18,8 @@ from typing import Any
 
 import pytest
 from conftest import Command, Metronome, metronome_process
-from engines import SecondEngine, SlowEngine, as_root
+from engines import SecondEngine, SlowEngine
+from gpu_machine import require_root
 from runs import Bench, files_in, parse, read_failed_record, read_log, until
 
 LARGE = 50_000
@@ -377,11 +377,7 @@ def test_an_engine_that_is_not_here_is_told(
 @pytest.fixture
 def second_engine() -> Iterator[SecondEngine]:
     """An engine that may be killed."""
-    root = as_root()
-    if root is None or shutil.which("dockerd") is None:
-        stop = pytest.fail if os.environ.get("CI") else pytest.skip
-        stop("NOT TESTED: only root can start an engine (dockerd). Run the tests as root.")
-    with SecondEngine(root) as engine:
+    with SecondEngine(require_root()) as engine:
         yield engine
 
 
