@@ -1,6 +1,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 INSTALLED := .venv/.installed
+EXAMPLES := .venv/.examples
 
 .DEFAULT_GOAL := help
 .PHONY: help venv demo test lint types unit benchmark build clean
@@ -15,6 +16,10 @@ $(INSTALLED): pyproject.toml
 	$(BIN)/pip install --quiet --editable '.[dev]'
 	touch $@
 
+$(EXAMPLES): $(INSTALLED)
+	$(BIN)/pip install --quiet --editable '.[examples]'
+	touch $@
+
 demo: $(INSTALLED) ## Train, build, measure, compute, plot: the whole way in two to four minutes once the images are built
 	PATH="$(CURDIR)/$(BIN):$$PATH" sh examples/demo.sh demo
 
@@ -24,13 +29,13 @@ lint: $(INSTALLED)
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 
-types: $(INSTALLED)
+types: $(EXAMPLES)
 	$(BIN)/mypy
 
-unit: $(INSTALLED)
+unit: $(EXAMPLES)
 	$(BIN)/pytest
 
-benchmark: $(INSTALLED) ## Print every promised figure beside its target (about ten minutes)
+benchmark: $(EXAMPLES) ## Print every promised figure beside its target (about ten minutes)
 	$(BIN)/python tests/benchmark
 
 build: $(INSTALLED) ## Make wheel and sdist in dist/

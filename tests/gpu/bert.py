@@ -20,7 +20,8 @@ def main() -> None:
     args = parser.parse_args()
     device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
     torch.manual_seed(0)
-    model = BertForSequenceClassification(BertConfig()).to(device).eval()
+    model: torch.nn.Module = BertForSequenceClassification(BertConfig())
+    model.to(device).eval()
     records = map(json.loads, sys.stdin)
     while batch := list(islice(records, args.batch_size)):
         for record, label in zip(batch, predict(model, batch, device), strict=True):

@@ -1,0 +1,98 @@
+"""What a task asks for: what its labels mean to the head, and how scores become a prediction.
+
+Scores are what the head says of one record: an array (passes, outputs).
+"""
+
+from collections.abc import Hashable, Sequence
+from dataclasses import dataclass
+from itertools import groupby
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+from records import Record
+
+Scores = NDArray[np.float32]
+Keys = Sequence[Any]
+
+
+class Answer(Protocol):
+    """One of the four forms that a prediction has."""
+
+    @property
+    def outputs(self) -> int:
+        """How many numbers the head gives for a pass."""
+
+    def targets(self, record: Record, keys: Keys) -> list[int]:
+        """Return which output is right: for each pass, or of all passes where outputs is 1."""
+
+    def predict(self, scores: Scores, keys: Keys) -> Record:
+        """Return the prediction, less its `idx`."""
+
+
+@dataclass(frozen=True)
+class Label:
+    """One of a few labels: an output for each."""
+
+    labels: tuple[Hashable, ...]
+
+    @property
+    def outputs(self) -> int:
+        return len(self.labels)
+
+    def targets(self, record: Record, keys: Keys) -> list[int]:  # noqa: ARG002
+        label = record["label"]
+        for number, known in enumerate(self.labels):
+            if type(label) is type(known) and label == known:
+                return [number]
+        raise ValueError(f"`label` is {label!r}, none of {', '.join(map(str, self.labels))}")
+
+    def predict(self, scores: Scores, keys: Keys) -> Record:  # noqa: ARG002
+        return {"label": self.labels[int(scores[0].argmax())]}
+
+
+@dataclass(frozen=True)
+class Choice:
+    """The best of the passes: PARus."""
+
+    outputs: int = 1
+
+    def targets(self, record: Record, keys: Keys) -> list[int]:
+        return [keys.index(record["label"])]
+
+    def predict(self, scores: Scores, keys: Keys) -> Record:
+        return {"label": keys[int(scores[:, 0].argmax())]}
+
+
+@dataclass(frozen=True)
+class Marks:
+    """Right or wrong for each pass, told question by question: MuSeRC."""
+
+    outputs: int = 2
+
+    def targets(self, record: Record, keys: Keys) -> list[int]:  # noqa: ARG002
+        questions = record["passage"]["questions"]
+        return [[0, 1].index(a["label"]) for question in questions for a in question["answers"]]
+
+    def predict(self, scores: Scores, keys: Keys) -> Record:
+        marks = zip(keys, scores.argmax(axis=1).tolist(), strict=True)
+        questions = [
+            {"idx": idx, "answers": [{"idx": answer, "label": mark} for (_, answer), mark in group]}
+            for idx, group in groupby(marks, key=lambda pair: pair[0][0])
+        ]
+        return {"passage": {"questions": questions}}
+
+
+@dataclass(frozen=True)
+class Entity:
+    """The name that is most likely right: RuCoS."""
+
+    outputs: int = 2
+
+    def targets(self, record: Record, keys: Keys) -> list[int]:
+        right = {answer["text"] for answer in record["qas"][0]["answers"]}
+        return [int(name in right) for name in keys]
+
+    def predict(self, scores: Scores, keys: Keys) -> Record:
+        # The difference orders as the probability does, and does not round to 1.
+        return {"label": keys[int((scores[:, 1] - scores[:, 0]).argmax())]}

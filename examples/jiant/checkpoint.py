@@ -1,0 +1,82 @@
+"""Trained weights, to a folder and back."""
+
+import json
+import shutil
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import torch
+from errors import ExampleError
+from files import HEAD, TRAINING, weight_files
+from models import FAMILIES
+from network import Network
+from safetensors import SafetensorError
+from safetensors.torch import load_file, save_file
+from tasks import Task
+from tokens import Settings
+from transformers import AutoConfig, AutoModel, PreTrainedModel
+from transformers.utils import logging
+
+logging.set_verbosity_error()  # type: ignore[no-untyped-call]
+logging.disable_progress_bar()  # type: ignore[no-untyped-call]
+
+
+def load_pretrained(source: str) -> PreTrainedModel:
+    """Return the encoder of a model on the hub, or in a folder; ExampleError says why not."""
+    try:
+        return _load_encoder(source)
+    except (OSError, ValueError, SafetensorError) as error:
+        raise ExampleError(
+            f"cannot load the pretrained model {source}: {_first_line(error)} "
+            "(where the hub cannot be reached, give a folder that holds the model)"
+        ) from error
+
+
+def save(network: Network, training: Mapping[str, Any], folder: Path) -> None:
+    """Write the weights of a task; what was there before is replaced only when all is written."""
+    part = folder.with_name(f".{folder.name}.part")
+    shutil.rmtree(part, ignore_errors=True)
+    network.encoder.save_pretrained(part)
+    save_file(network.head.state_dict(), part / HEAD)
+    text = json.dumps(training, ensure_ascii=False, indent=2)
+    (part / TRAINING).write_text(text + "\n", encoding="utf-8")
+    shutil.rmtree(folder, ignore_errors=True)
+    part.rename(folder)
+
+
+def load(out_dir: Path, task: Task, settings: Settings, dtype: torch.dtype) -> Network:
+    """Return the trained network of a task; ExampleError says which file is missing or broken."""
+    _, _, head = weight_files(out_dir, task)
+    folder = head.parent
+    try:
+        encoder = _load_encoder(str(folder), dtype=dtype, local_files_only=True)
+        network = Network(encoder, task, FAMILIES[settings.family], settings.pooling)
+        network.head.load_state_dict(load_file(head))
+    except Exception as error:  # what a broken file raises depends on where it is broken
+        raise ExampleError(
+            f"the weights in {folder} are broken: {_first_line(error)}; copy or train them again"
+        ) from error
+    return network.eval()
+
+
+def _load_encoder(source: str, **options: Any) -> PreTrainedModel:
+    """Load an encoder all of whose weights are there: what lacks would be made up at random."""
+    config = AutoConfig.from_pretrained(source, **options)
+    if config.model_type not in FAMILIES:
+        families = " or ".join(FAMILIES)
+        raise ValueError(f"it is of the architecture {config.model_type}, not {families}")
+    if config.model_type == "bert":
+        options["add_pooling_layer"] = False  # the head pools by itself
+    model, info = AutoModel.from_pretrained(
+        source, attn_implementation="sdpa", output_loading_info=True, **options
+    )
+    lacking = sorted(info["missing_keys"])
+    if lacking:
+        raise ValueError(f"{len(lacking)} weights are missing, the first is {lacking[0]}")
+    encoder: PreTrainedModel = model
+    return encoder
+
+
+def _first_line(error: BaseException) -> str:
+    return str(error).strip().split("\n")[0].rstrip(".")

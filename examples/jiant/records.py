@@ -1,0 +1,127 @@
+"""From a record to the texts that the model reads: one function for each shape of record."""
+
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+Record = dict[str, Any]
+
+_QUESTIONS = {"cause": "Что было причиной этого?", "effect": "Что случилось в результате?"}
+
+
+class Span(NamedTuple):
+    """A stretch of one of the texts that the head looks at."""
+
+    text: int
+    """0 for the first text, 1 for the second."""
+    start: int
+    """In characters."""
+    end: int
+    """Exclusive."""
+
+
+class Pass(NamedTuple):
+    """What the model reads at a time."""
+
+    texts: tuple[str, ...]
+    """One or two."""
+    spans: tuple[Span, ...] = ()
+
+
+@dataclass(frozen=True)
+class Example:
+    """A record, made ready: the model passes over it once for each candidate."""
+
+    idx: Any
+    """As it was in the record, whatever its type."""
+    passes: Sequence[Pass]
+    keys: Sequence[Any] = ()
+    """What the candidates are called in the prediction; empty where there is nothing to choose."""
+
+
+Reader = Callable[[Record], Example]
+
+
+def read_pair(first: str, second: str) -> Reader:
+    """Return the reader of records that hold two texts, each in a field of its own."""
+    return lambda record: Example(record["idx"], [_pass(record[first], record[second])])
+
+
+def read_choices(record: Record) -> Example:
+    """Read PARus: the premise beside each of the two choices, its question before it."""
+    question = _QUESTIONS.get(record["question"])
+    if question is None:
+        raise ValueError(f"`question` is {record['question']!r}, not cause or effect")
+    choices = (f"{question} {_text(record[name])}" for name in ("choice1", "choice2"))
+    return Example(record["idx"], [_pass(record["premise"], choice) for choice in choices], (0, 1))
+
+
+def read_answers(record: Record) -> Example:
+    """Read MuSeRC: the passage beside each answer, its question before it."""
+    passage = record["passage"]
+    passes, keys = [], []
+    for question in passage["questions"]:
+        for answer in question["answers"]:
+            text = f"{_text(question['question'])} {_text(answer['text'])}"
+            passes.append(_pass(passage["text"], text))
+            keys.append((question["idx"], answer["idx"]))
+    return Example(record["idx"], passes, keys)
+
+
+def read_entities(record: Record) -> Example:
+    """Read RuCoS: the passage beside the query, each entity in turn in the place of the gap."""
+    text, query = _text(record["passage"]["text"]), _text(record["qas"][0]["query"])
+    # Sorted, so that of two that are equally likely the first in the order of strings is taken.
+    names = sorted({text[e["start"] : e["end"]] for e in record["passage"]["entities"]} - {""})
+    if not names:
+        raise ValueError("there are no entities to choose from")
+    passes = [_pass(text, query.replace("@placeholder", name)) for name in names]
+    return Example(record["idx"], passes, names)
+
+
+def read_marked(record: Record) -> Example:
+    """Read RUSSE: two sentences, and where in each the word is."""
+    sentences = [_text(record[f"sentence{n}"]) for n in (1, 2)]
+    spans = [
+        _strip(Span(n, record[f"start{n + 1}"], record[f"end{n + 1}"]), text)
+        for n, text in enumerate(sentences)
+    ]
+    return Example(record["idx"], [_pass(*sentences, spans=spans)])
+
+
+def read_spans(record: Record) -> Example:
+    """Read RWSD: a text, and two stretches of it that are given by their words."""
+    text, target = _text(record["text"]), record["target"]
+    spans = [_find(text, target[f"span{n}_text"], target[f"span{n}_index"]) for n in (1, 2)]
+    return Example(record["idx"], [_pass(text, spans=spans)])
+
+
+def _pass(*texts: str, spans: Sequence[Span] = ()) -> Pass:
+    return Pass(tuple(_text(text) for text in texts), tuple(spans))
+
+
+def _text(value: Any) -> str:
+    if not isinstance(value, str):
+        raise TypeError(f"{value!r} stands where a text should")
+    return value
+
+
+def _strip(span: Span, text: str) -> Span:
+    """Return the span without the white space at its ends: `end` may overshoot by one."""
+    marked = text[span.start : span.end]
+    word = marked.strip()
+    if not word:
+        raise ValueError(f"characters {span.start} to {span.end} of {text!r} mark no word")
+    start = span.start + marked.index(word)
+    return Span(span.text, start, start + len(word))
+
+
+def _find(text: str, words: str, index: int) -> Span:
+    """Return where `words` are, the first of them the one with that index."""
+    starts = [match.start() for match in re.finditer(r"\S+", text)]
+    found = text.find(words, starts[index] if 0 <= index < len(starts) else 0)
+    found = found if found >= 0 else text.find(words)  # some indices of the data are too high
+    if found < 0 or not words:
+        raise ValueError(f"{words!r} is not in {text!r}")
+    return Span(0, found, found + len(words))
