@@ -15,6 +15,9 @@ from records import Record
 Scores = NDArray[np.float32]
 Keys = Sequence[Any]
 
+_ROUNDING = 1e-4
+"""What the scores of two passes of the same tokens may differ by: it depends on the batch."""
+
 
 class Answer(Protocol):
     """One of the four forms that a prediction has."""
@@ -61,7 +64,7 @@ class Choice:
         return [keys.index(record["label"])]
 
     def predict(self, scores: Scores, keys: Keys) -> Record:
-        return {"label": keys[int(scores[:, 0].argmax())]}
+        return {"label": keys[_first_of_best(scores[:, 0])]}
 
 
 @dataclass(frozen=True)
@@ -95,4 +98,8 @@ class Entity:
 
     def predict(self, scores: Scores, keys: Keys) -> Record:
         # The difference orders as the probability does, and does not round to 1.
-        return {"label": keys[int((scores[:, 1] - scores[:, 0]).argmax())]}
+        return {"label": keys[_first_of_best(scores[:, 1] - scores[:, 0])]}
+
+
+def _first_of_best(scores: Scores) -> int:
+    return int((scores > scores.max() - _ROUNDING).argmax())

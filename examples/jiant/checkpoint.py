@@ -25,7 +25,7 @@ logging.disable_progress_bar()  # type: ignore[no-untyped-call]
 def load_pretrained(source: str) -> PreTrainedModel:
     """Return the encoder of a model on the hub, or in a folder; ExampleError says why not."""
     try:
-        return _load_encoder(source)
+        return _load_encoder(source, dtype=torch.float32)  # whatever it was published in
     except (OSError, ValueError, SafetensorError) as error:
         raise ExampleError(
             f"cannot load the pretrained model {source}: {_first_line(error)} "
@@ -34,15 +34,23 @@ def load_pretrained(source: str) -> PreTrainedModel:
 
 
 def save(network: Network, training: Mapping[str, Any], folder: Path) -> None:
-    """Write the weights of a task; what was there before is replaced only when all is written."""
-    part = folder.with_name(f".{folder.name}.part")
+    """Write the weights of a task to where they wait until its training has ended."""
+    part = _part(folder)
     shutil.rmtree(part, ignore_errors=True)
-    network.encoder.save_pretrained(part)
+    network.encoder.save_pretrained(part, max_shard_size="1TB")  # always one file
     save_file(network.head.state_dict(), part / HEAD)
     text = json.dumps(training, ensure_ascii=False, indent=2)
     (part / TRAINING).write_text(text + "\n", encoding="utf-8")
+
+
+def publish(folder: Path) -> None:
+    """Put the weights that were saved last in their place: the training has ended."""
     shutil.rmtree(folder, ignore_errors=True)
-    part.rename(folder)
+    _part(folder).rename(folder)
+
+
+def _part(folder: Path) -> Path:
+    return folder.with_name(f".{folder.name}.part")
 
 
 def load(out_dir: Path, task: Task, settings: Settings, dtype: torch.dtype) -> Network:

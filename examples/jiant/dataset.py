@@ -39,9 +39,9 @@ def read_split(data_dir: Path, task: Task, split: str) -> list[Labelled]:
     path = data_dir / task.title / f"{split}.jsonl"
 
     def take(record: Record) -> Labelled:
+        gold = list(SCHEMAS[task.name].read_gold(record))  # tells best what is wrong with a label
         example = task.read(record)
-        targets = task.answer.targets(record, example.keys)
-        return Labelled(example, targets, list(SCHEMAS[task.name].read_gold(record)))
+        return Labelled(example, task.answer.targets(record, example.keys), gold)
 
     try:
         with path.open("rb") as file:
@@ -49,8 +49,8 @@ def read_split(data_dir: Path, task: Task, split: str) -> list[Labelled]:
     except OSError as error:
         advice = "DATA_DIR is what the archive of russiansuperglue.com unpacks to: data/public"
         raise ExampleError(f"cannot read {path}: {error.strerror}; {advice}") from error
-    if not records:
-        raise ExampleError(f"{path} holds no records")
+    if not any(one.targets for one in records):  # a record of MuSeRC may be without answers
+        raise ExampleError(f"{path} holds no labelled records")
     return records
 
 
@@ -66,14 +66,15 @@ def split_units(task: Task, records: Iterable[Labelled]) -> list[Unit]:
 
 
 def value(task: Task, records: Iterable[Labelled], predictions: Iterable[Record]) -> float:
-    """Return the validation metric: the mean of what the leaderboard counts, DaNetQA with F1."""
+    """Return the validation metric: the mean of what the schedule counts of the leaderboard's."""
     read = SCHEMAS[task.name].read_prediction
     pairs = [
         Pair(gold.key, gold.label, found.label)
         for one, prediction in zip(records, predictions, strict=True)
         for gold, found in zip(one.gold, read(prediction), strict=True)
     ]
-    metrics = list(measure(task.name, pairs).values())
+    measured = measure(task.name, pairs)
+    metrics = [measured[task.schedule.only]] if task.schedule.only else list(measured.values())
     if task.schedule.with_f1:
         columns = [pair.gold for pair in pairs], [pair.predicted for pair in pairs]
         metrics.append(f1(*columns, positive=True))

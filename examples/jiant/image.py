@@ -1,5 +1,6 @@
 """Images of trained tasks: built, then looked at."""
 
+import json
 import shutil
 import subprocess
 import sys
@@ -16,6 +17,8 @@ from files import model_files, weight_files
 from tasks import Task
 
 _HERE = Path(__file__).parent
+_NOT_SERVED = {"dataset.py", "image.py", "pretrained.py", "random_model.py", "training.py"}
+"""What an image has no use for."""
 _CPU_BASE, _CPU_TORCH = "python:3.11-slim", "torch==2.13.0"
 _SLACK = 2**20
 """Bytes that layers may take beyond the files in them."""
@@ -40,19 +43,40 @@ def build(choice: Build, out_dir: Path, task: Task) -> None:
     ExampleError says what is missing, or what is wrong with the image.
     """
     context = list(_context(out_dir, task))
+    _docker("the Docker engine does not answer", "version", "--format", "{{.Server.Version}}")
     _build(context, ["--tag", choice.image, *_arguments(choice, task)])
     _check_start(choice.image)
-    own, whole = _check_size(choice.image, sum(path.stat().st_size for path, _ in context))
-    size = f"{whole / 1e9:.2f} GB, {own / 1e9:.2f} of them its own"
+    own, whole = check_size(choice.image, sum(path.stat().st_size for path, _ in context))
+    size = f"{whole / 1e9:.2f} GB, {own / 1e6:.1f} MB of them its own"
     sys.stderr.write(f"main.py: {choice.image} starts without a network; {size}\n")
+
+
+def check_size(image: str, sent: int) -> tuple[int, int]:
+    """Return the bytes of the image's own layers, and of all of them.
+
+    ExampleError where its own take more than the files that were sent.
+    """
+    layout = ("--human=false", "--no-trunc", "--format", "{{json .}}")
+    history = _docker(f"{image} tells no sizes", "history", *layout, image)
+    layers = [json.loads(line) for line in history.splitlines()]
+    # The newest comes first; all that follows the libraries is the image's own.
+    own = takewhile(lambda layer: "pip install" not in layer["CreatedBy"], layers)
+    size = sum(int(layer["Size"]) for layer in own)
+    if size > sent + _SLACK:
+        raise ExampleError(
+            f"{image} has {size:,} bytes of its own, for files of {sent:,}; "
+            f"docker history {image} tells in which layers"
+        )
+    return size, sum(int(layer["Size"]) for layer in layers)
 
 
 def _context(out_dir: Path, task: Task) -> Iterator[tuple[Path, str]]:
     """Yield each file that the build needs, and its name there."""
-    for name in ("Dockerfile", ".dockerignore", "requirements.txt"):
+    for name in ("Dockerfile", "requirements.txt"):
         yield _HERE / name, name
     for path in sorted(_HERE.glob("*.py")):
-        yield path, path.name
+        if path.name not in _NOT_SERVED:
+            yield path, path.name
     for path in model_files(out_dir):
         yield path, f"model/{path.name}"
     for path in weight_files(out_dir, task):
@@ -60,13 +84,14 @@ def _context(out_dir: Path, task: Task) -> Iterator[tuple[Path, str]]:
 
 
 def _arguments(choice: Build, task: Task) -> Iterator[str]:
-    cpu = {"BASE": _CPU_BASE, "TORCH": _CPU_TORCH, "TORCH_INDEX": choice.torch_index or ""}
-    arguments = {"TASK": task.name, "WEIGHTS": task.trained_as, **(cpu if choice.cpu else {})}
-    if choice.base:
-        arguments["BASE"] = choice.base
+    arguments = {"BASE": choice.base, "WEIGHTS": task.trained_as, "TASK": task.name}
+    if choice.cpu:
+        arguments["BASE"] = choice.base or _CPU_BASE
+        arguments |= {"TORCH": _CPU_TORCH, "TORCH_INDEX": choice.torch_index}
     for key, value in arguments.items():
-        yield "--build-arg"
-        yield f"{key}={value}"
+        if value:
+            yield "--build-arg"
+            yield f"{key}={value}"
 
 
 def _build(context: Sequence[tuple[Path, str]], options: Sequence[str]) -> None:
@@ -77,7 +102,7 @@ def _build(context: Sequence[tuple[Path, str]], options: Sequence[str]) -> None:
     with process, suppress(BrokenPipeError), process.stdin as stream:  # it says why it broke off
         _send(context, stream)
     if process.returncode:
-        raise ExampleError(f"docker build failed with code {process.returncode}")
+        raise ExampleError("docker build failed; it says why above")
 
 
 def _send(context: Sequence[tuple[Path, str]], stream: IO[bytes]) -> None:
@@ -85,36 +110,29 @@ def _send(context: Sequence[tuple[Path, str]], stream: IO[bytes]) -> None:
     with tarfile.open(fileobj=stream, mode="w|") as tar:
         for path, name in context:
             entry = tarfile.TarInfo(name)
-            entry.size, entry.mode = path.stat().st_size, 0o644
+            entry.size, entry.mode = path.stat().st_size, 0o644  # whoever runs may read it
             with path.open("rb") as file:
                 tar.addfile(entry, file)
 
 
 def _check_start(image: str) -> None:
     """Let the image load its weights and answer an empty input."""
-    _docker("run", "--rm", "--interactive", "--network", "none", image, "--device", "cpu")
+    confined = ("--rm", "--interactive", "--network", "none", "--pull", "never")
+    _docker(f"{image} does not start", "run", *confined, image, "--device", "cpu")
 
 
-def _check_size(image: str, sent: int) -> tuple[int, int]:
-    """Return the bytes of the image's own layers, and of all of them."""
-    layout = ("--human=false", "--no-trunc", "--format", "{{.Size}}\t{{.CreatedBy}}")
-    lines = _docker("history", *layout, image).splitlines()
-    layers = [(int(size), creator) for size, _, creator in (line.partition("\t") for line in lines)]
-    # The newest comes first; all that follows the libraries is the image's own.
-    own = sum(size for size, _ in takewhile(lambda layer: "pip install" not in layer[1], layers))
-    if own > sent + _SLACK:
-        raise ExampleError(f"{image} has {own:,} bytes of its own, for files of {sent:,}")
-    return own, sum(size for size, _ in layers)
-
-
-def _docker(*arguments: str) -> str:
-    """Return what a command prints; ExampleError tells how it failed."""
+def _docker(failure: str, *arguments: str) -> str:
+    """Return what a command prints; ExampleError says what it means that it failed, and why."""
     command = [_find_docker(), *arguments]
     done = subprocess.run(
         command, stdin=subprocess.DEVNULL, capture_output=True, encoding="utf-8", check=False
     )
     if done.returncode:
-        raise ExampleError(f"docker {arguments[0]} failed: {done.stderr.strip()}")
+        reason = done.stderr.strip()
+        if "\n" in reason:
+            sys.stderr.write(f"{reason}\n")
+            reason = "it says why above"
+        raise ExampleError(f"{failure}: {reason}")
     return done.stdout
 
 

@@ -1,6 +1,7 @@
 """Records from lines of JSON, each error with its line."""
 
 import json
+import re
 from collections.abc import Callable, Iterable, Iterator
 from typing import TypeVar
 
@@ -10,6 +11,7 @@ from records import Record
 T = TypeVar("T")
 
 _BOM = b"\xef\xbb\xbf"
+_SURROGATE = re.compile(rb"\\u[dD]")
 
 
 def read_lines(lines: Iterable[bytes], name: str, take: Callable[[Record], T]) -> Iterator[T]:
@@ -29,8 +31,10 @@ def read_lines(lines: Iterable[bytes], name: str, take: Callable[[Record], T]) -
 def _parse(text: bytes) -> Record:
     try:
         record = json.loads(text)
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise ValueError(f"not JSON ({error})") from error
+    if _SURROGATE.search(text):  # half of a pair is no text: neither tokenised nor printed
+        json.dumps(record, ensure_ascii=False).encode()
     if not isinstance(record, dict):
         raise ValueError("not a JSON object")
     return record

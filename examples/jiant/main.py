@@ -3,6 +3,7 @@
 import argparse
 import os
 import sys
+from importlib.util import find_spec
 from pathlib import Path
 
 from errors import ExampleError
@@ -18,6 +19,9 @@ def main() -> None:
         args.run(args)
     except ExampleError as error:
         sys.exit(f"main.py: {error}")
+    except ModuleNotFoundError as error:
+        install = "pip install -r requirements.txt ../.. (in examples/jiant; ../.. is morocco)"
+        sys.exit(f"main.py: {error.name} is not installed; {install}")
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(1)  # who reads the predictions has had enough
@@ -40,6 +44,8 @@ def _infer(args: argparse.Namespace) -> None:
 
 def _eval(args: argparse.Namespace) -> None:
     """Become `morocco score`: its output and its exit code are the answer."""
+    if find_spec("morocco") is None:
+        raise ModuleNotFoundError(name="morocco")
     command = [sys.executable, "-m", "morocco", "score", args.task, args.predictions, args.gold]
     os.execv(command[0], command)
 
@@ -47,7 +53,8 @@ def _eval(args: argparse.Namespace) -> None:
 def _docker_build(args: argparse.Namespace) -> None:
     from image import Build, build
 
-    build(Build(args.image, args.base, args.cpu, args.torch_index), args.out_dir, args.task)
+    choice = Build(args.image, args.base, args.cpu, args.torch_index)
+    build(choice, args.out_dir, find_task(args.task))
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -107,7 +114,7 @@ def _add_build(parser: argparse.ArgumentParser) -> None:
         "--torch-index",
         default=os.environ.get("TORCH_INDEX"),
         metavar="URL",
-        help="where --cpu finds PyTorch's CPU builds; default: $TORCH_INDEX",
+        help="where --cpu finds PyTorch's CPU builds; default: $TORCH_INDEX, then what pip knows",
     )
     parser.set_defaults(run=_docker_build)
 

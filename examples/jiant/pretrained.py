@@ -44,9 +44,12 @@ def prepare(name: str, out_dir: Path) -> tuple[PreTrainedModel, Tokens]:
 def _load_tokenizer(source: str, settings: Settings) -> Tokenizer:
     """Return the fast tokenizer of a model; boundary tokens that it lacks are added to it."""
     try:
-        tokenizer: Tokenizer = AutoTokenizer.from_pretrained(source).backend_tokenizer
+        fast = AutoTokenizer.from_pretrained(source)
+        if fast.get_vocab().keys() <= set(fast.all_special_tokens):  # no file is no error to it
+            raise ValueError("it has no vocabulary")
     except Exception as error:  # what a missing file raises depends on the tokenizer
         raise ExampleError(f"cannot load the tokenizer of {source}: {error}") from error
+    tokenizer: Tokenizer = fast.backend_tokenizer
     family = FAMILIES[settings.family]
     tokenizer.add_special_tokens([family.start, family.between, family.end])
     return tokenizer

@@ -8,7 +8,14 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from tokenizers import Tokenizer, decoders, normalizers, pre_tokenizers, trainers
+from tokenizers import (
+    Tokenizer,
+    decoders,
+    normalizers,
+    pre_tokenizers,
+    processors,
+    trainers,
+)
 from tokenizers.models import BPE, WordPiece
 from transformers import (
     AutoModel,
@@ -28,6 +35,13 @@ _SHAPES: dict[str, Callable[[int], PreTrainedConfig]] = {
         num_hidden_layers=2,
         num_attention_heads=2,
         intermediate_size=128,
+    ),
+    "bert-small": lambda words: BertConfig(
+        vocab_size=words,
+        hidden_size=512,
+        num_hidden_layers=4,
+        num_attention_heads=8,
+        intermediate_size=2048,
     ),
     "bert-base": lambda words: BertConfig(vocab_size=max(words, 119_547)),  # as RuBERT
     "gpt2-tiny": lambda words: GPT2Config(
@@ -67,19 +81,27 @@ def make_model(shape: str, folder: Path, texts: list[str], seed: int = 0) -> Non
         _SHAPES[shape](tokenizer.get_vocab_size())
     )
     model.save_pretrained(folder)
-    fast = PreTrainedTokenizerFast(tokenizer_object=tokenizer)  # type: ignore[no-untyped-call]
+    fast = PreTrainedTokenizerFast(  # type: ignore[no-untyped-call]
+        tokenizer_object=tokenizer, pad_token="[PAD]" if shape.startswith("bert") else None
+    )
     fast.save_pretrained(folder)
 
 
 def _train_wordpiece(texts: list[str]) -> Tokenizer:
-    tokenizer = Tokenizer(WordPiece(unk_token="[UNK]"))
+    tokenizer = Tokenizer(BPE())
     tokenizer.normalizer = normalizers.BertNormalizer(lowercase=False)
     tokenizer.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
     special = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
-    trainer = trainers.WordPieceTrainer(
-        vocab_size=_WORDS, special_tokens=special, show_progress=False
-    )
+    # The trainer for WordPiece makes another vocabulary each time; this one does not.
+    trainer = trainers.BpeTrainer(vocab_size=_WORDS // 2, show_progress=False)
     tokenizer.train_from_iterator(texts, trainer)
+    pieces = sorted(tokenizer.get_vocab(), key=tokenizer.get_vocab().__getitem__)
+    words = [*special, *pieces, *(f"##{piece}" for piece in pieces)]
+    tokenizer.model = WordPiece({word: n for n, word in enumerate(words)}, unk_token="[UNK]")
+    tokenizer.add_special_tokens(special)
+    tokenizer.post_processor = processors.BertProcessing(
+        *((token, special.index(token)) for token in ("[SEP]", "[CLS]"))
+    )
     return tokenizer
 
 

@@ -36,4 +36,5 @@ def serve(out_dir: Path, task_name: str, batch_size: int, device: str, dtype: st
             if error.code > 0:
                 sys.exit(error.code)
             raise ExampleError(str(error)) from error
-    sys.stderr.write(f"main.py: {task_name}: {count} predictions\n")
+    where = f"{place} in {str(precision).removeprefix('torch.')}"
+    sys.stderr.write(f"main.py: {task_name}: {count} predictions, on {where}\n")

@@ -35,6 +35,8 @@ class Schedule:
     amsgrad: bool = False
     with_f1: bool = False
     """Whether F1 counts in validation beside the metric of the leaderboard."""
+    only: str = ""
+    """The one of the leaderboard's metrics that counts in validation, where not all do."""
 
 
 @dataclass(frozen=True)
@@ -62,6 +64,7 @@ _ENTAILMENT = Label(("entailment", "not_entailment"))
 _INFERENCE = Label(("neutral", "entailment", "contradiction"))
 
 _DANETQA = Schedule(1000, 5000, with_f1=True)
+_RCB = Schedule(60, 600, only="f1")
 _MUSERC = Schedule(1000, 10_000, validated=None)
 _RUCOS = Schedule(10_000, 100_000, batch_size=8, validated=None)
 _TERRA = Schedule(625, 6250)
@@ -81,7 +84,7 @@ TASKS = {
         ),
         Task("muserc", "MuSeRC", read_answers, Marks(), _MUSERC),
         Task("parus", "PARus", read_choices, Choice(), Schedule(100, 1000)),
-        Task("rcb", "RCB", read_pair("premise", "hypothesis"), _INFERENCE, Schedule(60, 600)),
+        Task("rcb", "RCB", read_pair("premise", "hypothesis"), _INFERENCE, _RCB),
         Task("rucos", "RuCoS", read_entities, Entity(), _RUCOS),
         Task("russe", "RUSSE", read_marked, _BOOLEANS, Schedule(1000, 10_000), "whole and words"),
         Task("rwsd", "RWSD", read_spans, _BOOLEANS, _RWSD, "spans"),

@@ -32,7 +32,7 @@ class Row(NamedTuple):
     second: int
     """Where the second text begins; the number of tokens where there is none."""
     spans: list[tuple[int, int]]
-    """First token and last but one of each; never empty ones."""
+    """The first token of each, and the one past its last; none is empty."""
 
 
 class Tokens:

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import torch
 from batches import make_batch
-from checkpoint import save
+from checkpoint import publish, save
 from dataset import Labelled, Unit, read_split, split_units, value
 from devices import choose_device, to_device
 from errors import ExampleError
@@ -65,6 +65,7 @@ def train(plan: Plan, task: Task, out_dir: Path, data_dir: Path) -> None:
             save(trainer.network, facts, folder)
         elif step - best_step >= _PATIENCE * schedule.every:
             break
+    publish(folder)
     _tell(f"{folder} holds the weights of step {best_step}, validation {best:.4f}")
 
 
@@ -80,7 +81,7 @@ class Trainer:
     def learn(
         self, batches: Iterable[Sequence[Unit]], schedule: Schedule, plan: Plan
     ) -> Iterator[torch.Tensor]:
-        """Take a step for each batch and yield its loss; ExampleError if there is none."""
+        """Take a step for each batch and yield its loss; ExampleError where it is not finite."""
         parameters = list(self.network.parameters())
         optimizer = AdamW(parameters, plan.learning_rate, amsgrad=schedule.amsgrad)
         rate = LambdaLR(optimizer, _rate(schedule))
@@ -89,7 +90,8 @@ class Trainer:
             loss = self.loss(units)
             optimizer.zero_grad()
             loss.backward()  # type: ignore[no-untyped-call]
-            torch.nn.utils.clip_grad_norm_(parameters, _CLIP, error_if_nonfinite=True)
+            if not torch.nn.utils.clip_grad_norm_(parameters, _CLIP).isfinite():
+                raise ExampleError("the loss is no finite number; give a lower --learning-rate")
             optimizer.step()
             rate.step()
             yield loss.detach()

@@ -1,7 +1,7 @@
 """`make benchmark`: every figure that morocco promises, beside its target.
 
 Takes some minutes and wants a machine that does nothing else. Names as arguments choose among
-startup, speed, beat, throughput, suite, lanes, scoring and reports.
+startup, speed, beat, throughput, suite, lanes, scoring, reports and baselines.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ import sys
 import tempfile
 from pathlib import Path
 
+from baselines import measure_baselines
 from beat import measure_beat
 from figures import Figure, format_table
 from lanes import measure_lanes
@@ -29,6 +30,7 @@ _BENCHMARKS = {
     "lanes": measure_lanes,
     "scoring": measure_scoring,
     "reports": measure_reports,
+    "baselines": measure_baselines,
 }
 
 
