@@ -27,15 +27,16 @@ if not (find_spec("torch") and find_spec("transformers")):
         pytest.fail(_REASON, pytrace=False)
     pytest.skip(_REASON, allow_module_level=True)
 
-import random_model
 import torch
+from toys import write_toys
+
+import random_model
 from checkpoint import load
 from predictor import Predictor
 from pretrained import prepare
 from records import Record
 from tasks import TASKS, Task
 from tokens import Tokens
-from toys import write_toys
 from training import Plan, train
 from windows import make_windows
 

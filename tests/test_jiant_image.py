@@ -14,9 +14,10 @@ import jiant_models as jiant
 import pytest
 from conftest import BASE
 from docker import DockerClient
+from runs import Bench, read_record
+
 from errors import ExampleError
 from image import check_size
-from runs import Bench, read_record
 
 NAME = f"morocco-tests-{uuid4().hex}"
 CONFINED = ("--rm", "--interactive", "--network", "none", "--read-only", "--tmpfs", "/tmp")

@@ -14,18 +14,19 @@ import jiant_models as jiant
 import psutil
 import pytest
 import torch
+from jiant_models import Completed
+from runs import PATIENCE, until
+from safetensors.torch import load_file, save_file
+from toys import lines_of
+
 import windows
 from checkpoint import load
 from dataset import read_split, value
 from devices import choose_device, choose_dtype
 from errors import ExampleError
-from jiant_models import Completed
 from records import Record
-from runs import PATIENCE, until
-from safetensors.torch import load_file, save_file
 from tasks import TASKS
 from tokens import Tokens
-from toys import lines_of
 
 SEALED = """
 import runpy, sys
@@ -213,6 +214,14 @@ def test_the_weights_of_another_task_are_no_weights_of_this_one(parus: Path) -> 
     shutil.rmtree(parus / "parus")
     shutil.copytree(out_dir_of("bert-tiny", "rwsd") / "rwsd", parus / "parus")
     with pytest.raises(ExampleError, match="are broken"):
+        load_parus(parus)
+
+
+def test_weights_that_the_model_does_not_have_are_told(parus: Path) -> None:
+    config = parus / "parus" / "config.json"
+    shallow = {**json.loads(config.read_text()), "num_hidden_layers": 1}
+    config.write_text(json.dumps(shallow))
+    with pytest.raises(ExampleError, match="16 weights are too many, the first is encoder"):
         load_parus(parus)
 
 

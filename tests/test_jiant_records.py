@@ -7,15 +7,15 @@ from typing import Any
 
 import numpy as np
 import pytest
+from toys import write_records
+
 from dataset import Labelled, read_split, split_units, value
 from errors import ExampleError
 from lines import read_lines
-from records import Example, Pass, Record, Span
-from tasks import TASKS, find_task
-from toys import write_records
-
 from morocco import tasks
 from morocco.schemas import SCHEMAS
+from records import Example, Pass, Record, Span
+from tasks import TASKS, find_task
 
 DATA = Path(__file__).parent.parent / "examples" / "data"
 
@@ -316,6 +316,18 @@ def test_a_word_whose_index_is_too_high_is_found_all_the_same() -> None:
     assert read("rwsd", target=target).passes[0].spans == (Span(0, 0, 5), Span(0, 53, 55))
 
 
+def test_a_word_is_never_found_inside_another() -> None:
+    target = {"span1_text": "фонарь", "span1_index": 0, "span2_text": "он", "span2_index": 9}
+    example = read("rwsd", text="фонарь погас, он упал", target=target)
+    assert example.passes[0].spans == (Span(0, 0, 6), Span(0, 14, 16))
+
+
+def test_words_that_the_text_has_in_another_form_are_found_by_their_index() -> None:
+    target = {"span1_text": "старый фонарь", "span1_index": 1, "span2_text": "Он", "span2_index": 3}
+    example = read("rwsd", text="у старого фонаря он ждал", target=target)
+    assert example.passes[0].spans == (Span(0, 2, 16), Span(0, 17, 19))
+
+
 @pytest.mark.parametrize(
     ("task", "changes", "message"),
     [
@@ -324,7 +336,7 @@ def test_a_word_whose_index_is_too_high_is_found_all_the_same() -> None:
         ("rucos", {"passage": {"text": "Текст", "entities": []}}, "no entities to choose from"),
         ("russe", {"start1": 6, "end1": 7}, "characters 6 to 7 of 'Старый замок.' mark no word"),
         ("russe", {"start2": 90, "end2": 95}, "mark no word"),
-        ("rwsd", {"text": "Сосуд не помещается в сумку."}, "'чемодан' is not in 'Сосуд"),
+        ("rwsd", {"text": "Сосуд не помещается в сумку."}, "'чемодан', word 5, is not in 'Сосуд"),
     ],
 )
 def test_a_record_that_cannot_be_read_says_why(task: str, changes: Record, message: str) -> None:

@@ -13,17 +13,18 @@ from typing import Any
 import jiant_models as jiant
 import pytest
 import torch
+from jiant_models import Completed, Trained
+from safetensors.torch import load_file, save_file
+from toys import write_records
+
 import training
 from checkpoint import load, load_pretrained
 from dataset import read_split, value
 from devices import to_device
 from errors import ExampleError
-from jiant_models import Completed, Trained
 from models import MODELS, Model
-from safetensors.torch import load_file, save_file
 from tasks import TASKS, Task
 from tokens import Tokens
-from toys import write_records
 from windows import make_windows
 
 GOOD = 0.95

@@ -2,21 +2,22 @@
 
 import json
 import shutil
-from collections.abc import Mapping
+import textwrap
+from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import Any
 
 import torch
+from safetensors.torch import load_file, save_file
+from transformers import AutoConfig, AutoModel, PreTrainedModel
+from transformers.utils import logging
+
 from errors import ExampleError
 from files import HEAD, TRAINING, weight_files
 from models import FAMILIES
 from network import Network
-from safetensors import SafetensorError
-from safetensors.torch import load_file, save_file
 from tasks import Task
 from tokens import Settings
-from transformers import AutoConfig, AutoModel, PreTrainedModel
-from transformers.utils import logging
 
 logging.set_verbosity_error()  # type: ignore[no-untyped-call]
 logging.disable_progress_bar()  # type: ignore[no-untyped-call]
@@ -25,10 +26,12 @@ logging.disable_progress_bar()  # type: ignore[no-untyped-call]
 def load_pretrained(source: str) -> PreTrainedModel:
     """Return the encoder of a model on the hub, or in a folder; ExampleError says why not."""
     try:
-        return _load_encoder(source, dtype=torch.float32)  # whatever it was published in
-    except (OSError, ValueError, SafetensorError) as error:
+        encoder, info = _load_encoder(source, dtype=torch.float32)  # whatever it was published in
+        _check_weights(info["missing_keys"], "missing")
+        return encoder
+    except Exception as error:  # what a broken file raises depends on its format
         raise ExampleError(
-            f"cannot load the pretrained model {source}: {_first_line(error)} "
+            f"cannot load the pretrained model {source}: {_shorten(error)} "
             "(where the hub cannot be reached, give a folder that holds the model)"
         ) from error
 
@@ -58,33 +61,36 @@ def load(out_dir: Path, task: Task, settings: Settings, dtype: torch.dtype) -> N
     _, _, head = weight_files(out_dir, task)
     folder = head.parent
     try:
-        encoder = _load_encoder(str(folder), dtype=dtype, local_files_only=True)
+        encoder, info = _load_encoder(str(folder), dtype=dtype, local_files_only=True)
+        _check_weights(info["missing_keys"], "missing")
+        _check_weights(info["unexpected_keys"], "too many")
         network = Network(encoder, task, FAMILIES[settings.family], settings.pooling)
         network.head.load_state_dict(load_file(head))
     except Exception as error:  # what a broken file raises depends on where it is broken
         raise ExampleError(
-            f"the weights in {folder} are broken: {_first_line(error)}; copy or train them again"
+            f"the weights in {folder} are broken: {_shorten(error)}; copy or train them again"
         ) from error
     return network.eval()
 
 
-def _load_encoder(source: str, **options: Any) -> PreTrainedModel:
-    """Load an encoder all of whose weights are there: what lacks would be made up at random."""
+def _load_encoder(source: str, **options: Any) -> tuple[PreTrainedModel, Mapping[str, Any]]:
+    """Return an encoder, and what did not fit: weights that lack are made up at random."""
     config = AutoConfig.from_pretrained(source, **options)
     if config.model_type not in FAMILIES:
         families = " or ".join(FAMILIES)
         raise ValueError(f"it is of the architecture {config.model_type}, not {families}")
     if config.model_type == "bert":
         options["add_pooling_layer"] = False  # the head pools by itself
-    model, info = AutoModel.from_pretrained(
+    encoder, info = AutoModel.from_pretrained(
         source, attn_implementation="sdpa", output_loading_info=True, **options
     )
-    lacking = sorted(info["missing_keys"])
-    if lacking:
-        raise ValueError(f"{len(lacking)} weights are missing, the first is {lacking[0]}")
-    encoder: PreTrainedModel = model
-    return encoder
+    return encoder, info
 
 
-def _first_line(error: BaseException) -> str:
-    return str(error).strip().split("\n")[0].rstrip(".")
+def _check_weights(names: Collection[str], fault: str) -> None:
+    if names:
+        raise ValueError(f"{len(names)} weights are {fault}, the first is {min(names)}")
+
+
+def _shorten(error: BaseException) -> str:
+    return textwrap.shorten(str(error), 200).rstrip(".")

@@ -6,13 +6,12 @@ from pathlib import Path
 
 from errors import ExampleError
 from lines import read_lines
-from records import Example, Record
-from tasks import Task
-
 from morocco.answers import Pair
 from morocco.metrics import f1, mean
 from morocco.schemas import SCHEMAS, Found
 from morocco.score import measure
+from records import Example, Record
+from tasks import Task
 
 
 @dataclass(frozen=True)
@@ -66,16 +65,15 @@ def split_units(task: Task, records: Iterable[Labelled]) -> list[Unit]:
 
 
 def value(task: Task, records: Iterable[Labelled], predictions: Iterable[Record]) -> float:
-    """Return the validation metric: the mean of what the schedule counts of the leaderboard's."""
+    """Return the validation metric of predictions, one for each record and in their order."""
     read = SCHEMAS[task.name].read_prediction
     pairs = [
         Pair(gold.key, gold.label, found.label)
         for one, prediction in zip(records, predictions, strict=True)
         for gold, found in zip(one.gold, read(prediction), strict=True)
     ]
-    measured = measure(task.name, pairs)
-    metrics = [measured[task.schedule.only]] if task.schedule.only else list(measured.values())
-    if task.schedule.with_f1:
+    metrics = measure(task.name, pairs)
+    if "f1" in task.schedule.metrics and "f1" not in metrics:
         columns = [pair.gold for pair in pairs], [pair.predicted for pair in pairs]
-        metrics.append(f1(*columns, positive=True))
-    return mean(metrics)
+        metrics["f1"] = f1(*columns, positive=True)
+    return mean([metrics[name] for name in task.schedule.metrics or metrics])

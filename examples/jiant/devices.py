@@ -1,6 +1,7 @@
 """Where the model computes, and in which precision."""
 
 import torch
+
 from batches import Batch, Ints
 from errors import ExampleError
 from network import Inputs

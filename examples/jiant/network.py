@@ -3,10 +3,11 @@
 from dataclasses import dataclass
 
 import torch
-from models import Family, Pooling
-from tasks import Task
 from torch import Tensor, nn
 from transformers import PreTrainedModel
+
+from models import Family, Pooling
+from tasks import Task
 
 _DROPOUT = 0.1
 _PROJECTED = 512

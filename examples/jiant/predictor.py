@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 import numpy as np
 import torch
+
 from answers import Scores
 from devices import to_device
 from errors import ExampleError

@@ -118,10 +118,14 @@ def _strip(span: Span, text: str) -> Span:
 
 
 def _find(text: str, words: str, index: int) -> Span:
-    """Return where `words` are, the first of them the one with that index."""
-    starts = [match.start() for match in re.finditer(r"\S+", text)]
-    found = text.find(words, starts[index] if 0 <= index < len(starts) else 0)
-    found = found if found >= 0 else text.find(words)  # some indices of the data are too high
-    if found < 0 or not words:
-        raise ValueError(f"{words!r} is not in {text!r}")
-    return Span(0, found, found + len(words))
+    """Return where `words` are: nearest to the word with that index, for some indices are off."""
+    places = [match.span() for match in re.finditer(r"\S+", text)]
+    whole = re.compile(rf"(?<!\w){re.escape(words)}(?!\w)", re.IGNORECASE)
+    found = [match.span() for match in whole.finditer(text)]
+    if not words or not (found or 0 <= index < len(places)):
+        raise ValueError(f"{words!r}, word {index}, is not in {text!r}")
+    near = places[min(max(index, 0), len(places) - 1)][0]
+    if not found:  # the text has it in another form
+        last = places[index : index + len(words.split())][-1]
+        found = [(near, last[1])]
+    return Span(0, *min(found, key=lambda place: abs(place[0] - near)))

@@ -7,6 +7,7 @@ from pathlib import Path
 
 from errors import ExampleError
 from feeder import Feeder, FeederError
+from files import weight_files
 from tasks import find_task
 from tokens import Tokens
 
@@ -16,6 +17,7 @@ def serve(out_dir: Path, task_name: str, batch_size: int, device: str, dtype: st
     os.environ["HF_HUB_OFFLINE"] = "1"  # all that is needed lies in out_dir
     task = find_task(task_name)
     settings = Tokens.load(out_dir).settings
+    weight_files(out_dir, task)  # said at once if they are missing
     with Feeder(out_dir, task_name, batch_size) as feeder:
         # Imported when the feeder is at work already: PyTorch takes seconds.
         from checkpoint import load

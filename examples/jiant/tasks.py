@@ -33,10 +33,8 @@ class Schedule:
     warmup: float = 0.1
     """The share of the steps in which the learning rate rises."""
     amsgrad: bool = False
-    with_f1: bool = False
-    """Whether F1 counts in validation beside the metric of the leaderboard."""
-    only: str = ""
-    """The one of the leaderboard's metrics that counts in validation, where not all do."""
+    metrics: tuple[str, ...] = ()
+    """Whose mean counts in validation; by default those of the leaderboard."""
 
 
 @dataclass(frozen=True)
@@ -63,8 +61,8 @@ _BOOLEANS = Label((False, True))
 _ENTAILMENT = Label(("entailment", "not_entailment"))
 _INFERENCE = Label(("neutral", "entailment", "contradiction"))
 
-_DANETQA = Schedule(1000, 5000, with_f1=True)
-_RCB = Schedule(60, 600, only="f1")
+_DANETQA = Schedule(1000, 5000, metrics=("accuracy", "f1"))
+_RCB = Schedule(60, 600, metrics=("f1",))
 _MUSERC = Schedule(1000, 10_000, validated=None)
 _RUCOS = Schedule(10_000, 100_000, batch_size=8, validated=None)
 _TERRA = Schedule(625, 6250)

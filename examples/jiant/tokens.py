@@ -6,11 +6,12 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import NamedTuple
 
+from tokenizers import Encoding, Tokenizer
+
 from errors import ExampleError
 from files import SETTINGS, TOKENIZER, model_files
 from models import FAMILIES, Family, Pooling
 from records import Example, Pass, Span
-from tokenizers import Encoding, Tokenizer
 
 
 @dataclass(frozen=True)
@@ -43,6 +44,7 @@ class Tokens:
         self.settings = settings
         tokenizer.no_padding()
         tokenizer.no_truncation()
+        tokenizer.encode_special_tokens = True  # a text that holds "[SEP]" holds five letters
         family = FAMILIES[settings.family]
         self._start, self._between, self._end = boundary_ids(tokenizer, family)
 

@@ -8,6 +8,10 @@ from itertools import chain, islice
 from pathlib import Path
 
 import torch
+from torch.nn.functional import cross_entropy
+from torch.optim import AdamW
+from torch.optim.lr_scheduler import LambdaLR
+
 from batches import make_batch
 from checkpoint import publish, save
 from dataset import Labelled, Unit, read_split, split_units, value
@@ -19,9 +23,6 @@ from predictor import Predictor
 from pretrained import prepare
 from tasks import Schedule, Task
 from tokens import Tokens
-from torch.nn.functional import cross_entropy
-from torch.optim import AdamW
-from torch.optim.lr_scheduler import LambdaLR
 from windows import make_windows
 
 _CLIP = 5.0
@@ -65,6 +66,7 @@ def train(plan: Plan, task: Task, out_dir: Path, data_dir: Path) -> None:
             save(trainer.network, facts, folder)
         elif step - best_step >= _PATIENCE * schedule.every:
             break
+    tokens.save(out_dir)
     publish(folder)
     _tell(f"{folder} holds the weights of step {best_step}, validation {best:.4f}")
 

@@ -8,6 +8,7 @@ from itertools import islice
 from pathlib import Path
 
 import joblib
+
 from model import READERS, ExampleError, Model, check_task, predict, read_lines
 
 MODELS = Path(__file__).with_name("models")

@@ -8,6 +8,10 @@ from typing import Any
 
 import joblib
 import numpy as np
+from sklearn.feature_extraction.text import TfidfVectorizer
+from sklearn.linear_model import LogisticRegression
+from sklearn.metrics import f1_score
+
 from model import (
     READERS,
     ExampleError,
@@ -19,9 +23,6 @@ from model import (
     read_lines,
     search,
 )
-from sklearn.feature_extraction.text import TfidfVectorizer
-from sklearn.linear_model import LogisticRegression
-from sklearn.metrics import f1_score
 
 
 def main() -> None:
