@@ -26,8 +26,8 @@ from transformers import (
 )
 from transformers.utils import logging
 
-_WORDS = 2000
-"""Tokens of the vocabulary that is learnt from the data, at most."""
+_WORDS = 4000
+"""Tokens of the vocabulary, about: so many that a word of ../data has fewer than two."""
 _SHAPES: dict[str, Callable[[int], PreTrainedConfig]] = {
     "bert-tiny": lambda words: BertConfig(
         vocab_size=words,
