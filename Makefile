@@ -35,7 +35,7 @@ types: $(EXAMPLES)
 unit: $(EXAMPLES)
 	$(BIN)/pytest
 
-benchmark: $(EXAMPLES) ## Print every promised figure beside its target (about ten minutes)
+benchmark: $(EXAMPLES) ## Print every promised figure beside its target (about fifteen minutes)
 	$(BIN)/python tests/benchmark
 
 build: $(INSTALLED) ## Make wheel and sdist in dist/
