@@ -135,11 +135,20 @@ def test_an_image_that_is_larger_than_its_files_is_told() -> None:
 
 
 @pytest.mark.usefixtures("built")
-def test_an_image_that_does_not_start_is_told(out_dir: Path, tmp_path: Path) -> None:
+def test_an_image_that_does_not_start_is_told_and_not_kept(
+    out_dir: Path, tmp_path: Path, engine: DockerClient
+) -> None:
     broken, image = shutil.copytree(out_dir, tmp_path / "broken"), image_of("broken")
     (broken / "terra" / "head.safetensors").write_bytes(b"")
     error = error_of(docker_build(broken, "terra", image, "--cpu"))
     assert f"{image} does not start: main.py: the weights in model/terra are broken" in error
+    assert engine.images.list(image) == []
+
+
+def test_a_base_without_pytorch_is_told(out_dir: Path) -> None:
+    done = docker_build(out_dir, "terra", image_of("bare"), "--base", BASE)
+    assert error_of(done) == "main.py: docker build failed; it says why above"
+    assert "give --cpu, or a base with PyTorch" in done.stdout + done.stderr
 
 
 def test_a_build_without_weights_tells_how_to_train_them(tmp_path: Path) -> None:

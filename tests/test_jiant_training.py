@@ -228,11 +228,17 @@ def test_training_json_tells_how_the_weights_came_about(tmp_path: Path) -> None:
 
 def test_what_is_trained_is_trained_again_only_by_force(tmp_path: Path) -> None:
     before = weights_of(few_steps("parus", tmp_path, seed=1))
-    with pytest.raises(ExampleError, match=r"parus is there already; --force trains it again"):
-        few_steps("parus", tmp_path, seed=2)
+    left_alone = few_steps("parus", tmp_path, seed=2)
+    assert (left_alone.steps, weights_of(left_alone)) == ([], before)
     again = few_steps("parus", tmp_path, seed=2, force=True)
     assert weights_of(again) != before
     assert [path.name for path in tmp_path.iterdir() if path.is_dir()] == ["parus"]
+
+
+def test_a_folder_that_cannot_be_written_is_told_before_a_step_is_taken(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    with pytest.raises(OSError, match="file"):
+        few_steps("parus", tmp_path / "file" / "out")
 
 
 def test_a_folder_takes_no_second_model(tmp_path: Path) -> None:

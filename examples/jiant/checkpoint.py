@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
+from huggingface_hub.utils import logging as hub_logging
 from safetensors.torch import load_file, save_file
 from transformers import AutoConfig, AutoModel, PreTrainedModel
 from transformers.utils import logging
@@ -21,6 +22,7 @@ from tokens import Settings
 
 logging.set_verbosity_error()  # type: ignore[no-untyped-call]
 logging.disable_progress_bar()  # type: ignore[no-untyped-call]
+hub_logging.set_verbosity_error()  # type: ignore[no-untyped-call]
 
 
 def load_pretrained(source: str) -> PreTrainedModel:
@@ -31,8 +33,8 @@ def load_pretrained(source: str) -> PreTrainedModel:
         return encoder
     except Exception as error:  # what a broken file raises depends on its format
         raise ExampleError(
-            f"cannot load the pretrained model {source}: {_shorten(error)} "
-            "(where the hub cannot be reached, give a folder that holds the model)"
+            f"cannot load the pretrained model {source}; where the hub cannot be reached, give a "
+            f"folder that holds it ({_shorten(error)})"
         ) from error
 
 

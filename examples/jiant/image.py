@@ -45,8 +45,12 @@ def build(choice: Build, out_dir: Path, task: Task) -> None:
     context = list(_context(out_dir, task))
     _docker("the Docker engine does not answer", "version", "--format", "{{.Server.Version}}")
     _build(context, ["--tag", choice.image, *_arguments(choice, task)])
-    _check_start(choice.image)
-    own, whole = check_size(choice.image, sum(path.stat().st_size for path, _ in context))
+    try:
+        _check_start(choice.image)
+        own, whole = check_size(choice.image, sum(path.stat().st_size for path, _ in context))
+    except ExampleError:
+        _docker(f"{choice.image} cannot be removed", "rmi", choice.image)  # nobody should use it
+        raise
     size = f"{whole / 1e9:.2f} GB, {own / 1e6:.1f} MB of them its own"
     sys.stderr.write(f"main.py: {choice.image} starts without a network; {size}\n")
 

@@ -25,15 +25,18 @@ def main() -> None:
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(1)  # who reads the predictions has had enough
+    except OSError as error:
+        sys.exit(f"main.py: {error.filename or ''}: {error.strerror or error}")
     except KeyboardInterrupt:
         sys.exit(130)
 
 
 def _train(args: argparse.Namespace) -> None:
-    from training import Plan, train
+    task = find_task(args.task)
+    from training import Plan, train  # which takes seconds
 
     plan = Plan(args.model, args.seed, args.learning_rate, args.steps, args.device, args.force)
-    train(plan, find_task(args.task), args.out_dir, args.data_dir)
+    train(plan, task, args.out_dir, args.data_dir)
 
 
 def _infer(args: argparse.Namespace) -> None:
@@ -74,7 +77,7 @@ def _add_train(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("data_dir", type=Path, help="the folder that holds DaNetQA, RCB, …")
     parser.add_argument("--seed", type=int, default=0, help="default: 0")
     parser.add_argument("--steps", type=_positive, help="fewer, or more, than the task's own")
-    parser.add_argument("--learning-rate", type=float, default=1e-5, help="default: 1e-5")
+    parser.add_argument("--learning-rate", type=_rate, default=1e-5, help="default: 1e-5")
     parser.add_argument("--force", action="store_true", help="replace weights that are there")
     _add_device(parser)
     parser.set_defaults(run=_train)
@@ -133,6 +136,13 @@ def _positive(text: str) -> int:
     if number < 1:
         raise argparse.ArgumentTypeError("must be at least 1")
     return number
+
+
+def _rate(text: str) -> float:
+    rate = float(text)
+    if not 0 <= rate < 1:
+        raise argparse.ArgumentTypeError("must be from 0 to 1")
+    return rate
 
 
 if __name__ == "__main__":

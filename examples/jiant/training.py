@@ -45,14 +45,24 @@ class Plan:
 
 
 def train(plan: Plan, task: Task, out_dir: Path, data_dir: Path) -> None:
-    """Keep the weights that validate best in OUT_DIR/<task>; tell on stderr how it goes."""
+    """Keep the weights that validate best in OUT_DIR/<task>, unless there are some already.
+
+    Tells on stderr how it goes; ExampleError says what is missing or wrong.
+    """
     folder = out_dir / task.name
-    _check(plan, task, folder)
+    if task.weights:
+        raise ExampleError(
+            f"{task.name} has nothing to train on: train {task.weights}, whose weights answer it"
+        )
+    if folder.exists() and not plan.force:
+        _tell(f"{folder} is trained already; --force trains it again")
+        return
     schedule = _shorten(task.schedule, plan.steps)
     units = split_units(task, read_split(data_dir, task, "train"))
     validation = read_split(data_dir, task, "val")[: schedule.validated]
     torch.manual_seed(plan.seed)
     encoder, tokens = prepare(plan.model, out_dir)
+    out_dir.mkdir(parents=True, exist_ok=True)  # said now if it cannot be written
     family, pooling = FAMILIES[tokens.settings.family], tokens.settings.pooling
     trainer = Trainer(Network(encoder, task, family, pooling), task, tokens, plan.device)
     losses = trainer.learn(_cycle(units, schedule.batch_size, plan.seed), schedule, plan)
@@ -112,15 +122,6 @@ class Trainer:
         windows = make_windows(examples, self._tokens, _VALIDATION_BATCH)
         predictor = Predictor(self.network.eval(), self._task, self._device)
         return value(self._task, records, chain.from_iterable(predictor.predict(windows)))
-
-
-def _check(plan: Plan, task: Task, folder: Path) -> None:
-    if task.weights:
-        raise ExampleError(
-            f"{task.name} has nothing to train on: train {task.weights}, whose weights answer it"
-        )
-    if folder.exists() and not plan.force:
-        raise ExampleError(f"{folder} is there already; --force trains it again")
 
 
 def _shorten(schedule: Schedule, steps: int | None) -> Schedule:
