@@ -99,7 +99,7 @@ def _busy(log: Path, init_time: float) -> float | None:
 
 def _figure(name: str, ours: dict[str, Any], plain: dict[str, Any], has_gpu: bool) -> Figure:
     times = ours["rps"] / plain["rps"]
-    measured = f"{times:.1f} ({ours['rps']:.0f} of {plain['rps']:.0f} records/s)"
+    measured = f"{times:.2f} ({ours['rps']:.0f} of {plain['rps']:.0f} records/s)"
     target, reached = f"at least {_TIMES} times faster", times >= _TIMES
     if has_gpu:
         target += f", GPU over {_BUSY:.0%} busy"
