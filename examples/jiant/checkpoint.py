@@ -28,8 +28,7 @@ hub_logging.set_verbosity_error()  # type: ignore[no-untyped-call]
 def load_pretrained(source: str) -> PreTrainedModel:
     """Return the encoder of a model on the hub, or in a folder; ExampleError says why not."""
     try:
-        encoder, info = _load_encoder(source, dtype=torch.float32)  # whatever it was published in
-        _check_weights(info["missing_keys"], "missing")
+        encoder, _ = _load_encoder(source, dtype=torch.float32)  # whatever it was published in
         return encoder
     except Exception as error:  # what a broken file raises depends on its format
         raise ExampleError(
@@ -63,9 +62,8 @@ def load(out_dir: Path, task: Task, settings: Settings, dtype: torch.dtype) -> N
     _, _, head = weight_files(out_dir, task)
     folder = head.parent
     try:
-        encoder, info = _load_encoder(str(folder), dtype=dtype, local_files_only=True)
-        _check_weights(info["missing_keys"], "missing")
-        _check_weights(info["unexpected_keys"], "too many")
+        encoder, surplus = _load_encoder(str(folder), dtype=dtype, local_files_only=True)
+        _check_weights(surplus, "too many")
         network = Network(encoder, task, FAMILIES[settings.family], settings.pooling)
         network.head.load_state_dict(load_file(head))
     except Exception as error:  # what a broken file raises depends on where it is broken
@@ -75,8 +73,8 @@ def load(out_dir: Path, task: Task, settings: Settings, dtype: torch.dtype) -> N
     return network.eval()
 
 
-def _load_encoder(source: str, **options: Any) -> tuple[PreTrainedModel, Mapping[str, Any]]:
-    """Return an encoder, and what did not fit: weights that lack are made up at random."""
+def _load_encoder(source: str, **options: Any) -> tuple[PreTrainedModel, Collection[str]]:
+    """Return an encoder, and the weights that it has no place for; ValueError if it lacks one."""
     config = AutoConfig.from_pretrained(source, **options)
     if config.model_type not in FAMILIES:
         families = " or ".join(FAMILIES)
@@ -86,7 +84,8 @@ def _load_encoder(source: str, **options: Any) -> tuple[PreTrainedModel, Mapping
     encoder, info = AutoModel.from_pretrained(
         source, attn_implementation="sdpa", output_loading_info=True, **options
     )
-    return encoder, info
+    _check_weights(info["missing_keys"], "missing")  # they would be made up at random
+    return encoder, info["unexpected_keys"]
 
 
 def _check_weights(names: Collection[str], fault: str) -> None:
