@@ -50,9 +50,10 @@ def measure_baselines(folder: Path) -> Iterator[Figure]:
     _run(_JIANT / "main.py", "train", pretrained, "terra", trained, _EXAMPLES / "data", "--steps=1")
     write_records(data / "TERRa" / "val.jsonl")
     for case in _ON_GPU if has_gpu else _ON_CPU:
-        options = f"--dtype {case.dtype}"
-        ours = _measure(f"{_JIANT / 'main.py'} infer {trained} terra {options}", data, case)
-        plain = _measure(f"{_PLAIN} {pretrained} {options}", data, case)
+        options, logs = f"--dtype {case.dtype}", folder / f"{case.dtype}-{case.batch_size}"
+        infer = f"{_JIANT / 'main.py'} infer {trained} terra {options}"
+        ours = _measure(infer, data, logs / "jiant", case)
+        plain = _measure(f"{_PLAIN} {pretrained} {options}", data, logs / "plain", case)
         yield _figure(f"{shape}, {case.dtype}, batches of {case.batch_size}", ours, plain, has_gpu)
 
 
@@ -74,9 +75,8 @@ def _run(*command: object) -> None:
     subprocess.run([sys.executable, *map(str, command)], check=True)
 
 
-def _measure(command: str, data: Path, case: _Case) -> dict[str, Any]:
+def _measure(command: str, data: Path, logs: Path, case: _Case) -> dict[str, Any]:
     """Return the estimate of `stats`, and the GPU use of the working phase."""
-    logs = data.parent / f"logs-{abs(hash(command + repr(case)))}"
     sizes = ((1, 1), (case.records, case.batch_size))
     paths = [logs / "terra" / f"{n}_{b}_{i:02d}.jsonl" for n, b in sizes for i in range(_REPEATS)]
     for path in paths:
