@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import BinaryIO
 
 from morocco.errors import DataError
-from morocco.jsonl import parse_line, strip_line
+from morocco.util.json import parse_line, strip_line
 
 _CHUNK = 128 * 1024
 
@@ -40,6 +40,11 @@ TASKS = {
         Task("terra", "TERRa"),
     )
 }
+
+
+def complete_task(_ctx: object, _param: object, typed: str) -> list[str]:
+    """Return the tasks that begin with what was typed, for the completion of the shell."""
+    return [name for name in TASKS if name.startswith(typed)]
 
 
 @dataclass(frozen=True)

@@ -7,6 +7,7 @@ import io
 import json
 import os
 import shlex
+import signal
 import subprocess
 import sys
 import tarfile
@@ -19,6 +20,7 @@ import docker
 import pytest
 from docker import DockerClient
 from docker.errors import DockerException
+
 from engines import as_root
 from gpu_engine import GpuEngine
 from runs import METRONOME, Bench
@@ -36,6 +38,11 @@ Metronome = Callable[[str], str]
 Command = Callable[..., str]
 """From the words of a command to the TARGET that runs it."""
 BuildImage = Callable[..., str]
+
+# Whatever is started while SIGINT is ignored ignores it too, and a test of Ctrl-C would hang: so do
+# the jobs that a shell puts in the background, and the workers of pytest-xdist.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 _ENGINES = {"engine", "gpu_engine"}
 """The fixtures that containers run on."""

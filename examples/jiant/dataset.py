@@ -6,10 +6,9 @@ from pathlib import Path
 
 from errors import ExampleError
 from lines import read_lines
-from morocco.answers import Pair
-from morocco.metrics import f1, mean
-from morocco.schemas import SCHEMAS, Found
-from morocco.score import measure
+from morocco.score.answers import SCHEMAS, Found, Pair
+from morocco.score.metrics import f1, mean
+from morocco.score.score import measure
 from records import Example, Record
 from tasks import Task
 

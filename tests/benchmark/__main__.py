@@ -10,6 +10,8 @@ import sys
 import tempfile
 from pathlib import Path
 
+sys.path.insert(0, str(Path(__file__).parents[1] / "helpers"))
+
 from baselines import measure_baselines
 from beat import measure_beat
 from figures import Figure, format_table

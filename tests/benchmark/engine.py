@@ -8,7 +8,7 @@ from pathlib import Path
 
 import docker
 
-_METRONOME = Path(__file__).parents[1] / "metronome"
+_METRONOME = Path(__file__).parents[1] / "helpers" / "metronome"
 
 
 @contextmanager

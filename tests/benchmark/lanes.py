@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 import subprocess
-import sys
 import time
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-
-sys.path.insert(0, str(Path(__file__).parents[1]))
 
 from dask_cluster import DaskCluster
 from engines import as_root

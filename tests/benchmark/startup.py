@@ -10,10 +10,10 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from figures import Figure
+from morocco.logs.log import LogPath
+from morocco.logs.samples import Sample
+from paths import PUBLISHED
 
-from morocco.logs import LogPath, Sample
-
-PUBLISHED = Path(__file__).parents[3] / "shared" / "published-logs"
 _REPEATS = 21
 
 

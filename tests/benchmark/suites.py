@@ -16,6 +16,7 @@ from itertools import pairwise
 from pathlib import Path
 
 import docker
+
 from engine import build_image
 from figures import Figure
 from program import morocco

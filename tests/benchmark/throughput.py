@@ -14,6 +14,7 @@ from pathlib import Path
 
 import docker
 from docker.types import LogConfig
+
 from figures import Figure
 from speed import write_records
 

@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from morocco.units import GIB
+from morocco.util.units import GIB
 
 _NEEDED = ("torch", "transformers")
 _TARGET = Path(__file__).with_name("bert.py")

@@ -1,0 +1,1 @@
+"""One measurement: a target is started, fed, drained and watched."""

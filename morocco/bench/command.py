@@ -1,0 +1,42 @@
+"""The command `bench`."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import click
+
+from morocco.bench.options import refuse_container_options, shaping_options, take_run_options
+from morocco.tasks import complete_task
+from morocco.util.params import PATH
+
+
+@click.command()
+@click.argument("target")
+@click.argument("data_dir", type=PATH)
+@click.argument("task", shell_complete=complete_task)
+@click.option("--input-size", type=click.IntRange(min=1), default=10_000, help="Records to feed.")
+@click.option("--batch-size", type=click.IntRange(min=1), default=128, help="Told to the model.")
+@click.option(
+    "-o", "--output", type=PATH, help="The log; without it, samples go to stdout.", metavar="PATH"
+)
+@click.option("--force", is_flag=True, help="Replace what has the same name.")
+@click.option("--predictions", type=PATH, metavar="PATH", help="Keep the predictions here.")
+@shaping_options
+@click.option("-q", "--quiet", is_flag=True, help="No live line and no summary.")
+@click.pass_context
+def bench(ctx: click.Context, /, **options: Any) -> None:
+    """Measure TARGET on the records of TASK and write its log.
+
+    TARGET is an image (russiannlp/rubert-parus) or a bare process ('exec:python infer.py'). TASK
+    is one of the nine of Russian SuperGLUE, or any name for which DATA_DIR holds
+    TASK/val.jsonl or TASK.jsonl.
+
+    \b
+    morocco bench russiannlp/rubert-parus data/public parus --input-size 2000 --batch-size 32 \\
+      -o logs/parus/2000_32_01.jsonl
+    """
+    from morocco.bench.session import BenchOptions, bench_command
+
+    refuse_container_options(ctx, options["target"])
+    bench_command(BenchOptions(run=take_run_options(options), **options))

@@ -1,0 +1,60 @@
+"""The options that `bench` and `suite` share."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import reduce
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import click
+
+from morocco.util.params import Duration, Number, Size, Variable
+
+if TYPE_CHECKING:
+    from morocco.targets.target import RunOptions
+
+_CONTAINER_ONLY = ("pull", "network", "memory", "cpus", "shm_size")
+_Command = TypeVar("_Command", bound=Callable[..., Any])
+_SHAPING = (
+    click.option("--gpus", default="auto", metavar="auto|all|none|0,1", help="GPUs of the target."),
+    click.option("--rate", type=Number(0.1, 50), default=3.0, help="Samples a second."),
+    click.option("--timeout", type=Duration(), help="End a run that takes longer: 90s, 30m, 2h."),
+    click.option(
+        "--pull",
+        type=click.Choice(["missing", "always", "never"]),
+        default="missing",
+        help="When to fetch the image.",
+    ),
+    click.option("--network", default="none", help="Network of the container."),
+    click.option("--memory", type=Size(), help="Limit the container's RAM: 512m, 8g."),
+    click.option(
+        "--cpus", type=click.FloatRange(min=0.01), help="Limit the container's CPU cores."
+    ),
+    click.option("--shm-size", type=Size(), default="1g", help="Shared memory of the container."),
+    click.option("-e", "--env", type=Variable(), multiple=True, help="Variable for the target."),
+)
+
+
+def shaping_options(command: _Command) -> _Command:
+    """Give a command the options that shape a run."""
+    return reduce(lambda decorated, option: option(decorated), reversed(_SHAPING), command)
+
+
+def take_run_options(options: dict[str, Any]) -> RunOptions:
+    """Take the options that shape a run out of all that were parsed."""
+    from morocco.targets.target import RunOptions
+
+    names = ("gpus", "rate", "timeout", "pull", "network", "memory", "cpus", "shm_size", "env")
+    return RunOptions(**{name: options.pop(name) for name in names})
+
+
+def refuse_container_options(ctx: click.Context, target: str) -> None:
+    """A limit that would be ignored silently gives a wrong idea of what was measured."""
+    from morocco.targets.target import is_process
+
+    if not is_process(target):
+        return
+    for name in _CONTAINER_ONLY:
+        if ctx.get_parameter_source(name) is click.core.ParameterSource.COMMANDLINE:
+            flag = name.replace("_", "-")
+            raise click.UsageError(f"--{flag} is for containers; an exec: target runs as it is.")

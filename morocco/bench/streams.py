@@ -1,0 +1,160 @@
+"""What a target prints: predictions counted, hashed and kept where asked; the end of its log."""
+
+from __future__ import annotations
+
+import hashlib
+import threading
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from typing import BinaryIO
+
+from morocco.errors import OutputError
+from morocco.targets.target import Target
+from morocco.tasks import Records, iterate_chunks
+from morocco.util.units import Seconds
+
+_TAIL = 64 * 1024
+
+
+class Predictions:
+    """The stream of predictions; memory does not grow with it."""
+
+    def __init__(self, file: BinaryIO | None = None) -> None:
+        """`file`, where given, gets a copy of every byte."""
+        self._file = file
+        self._digest = hashlib.sha256()
+        self._at_line_start = True
+        self._complete = 0
+        self.first: Seconds | None = None
+        """When the first bytes came (monotonic clock)."""
+        self.last: Seconds | None = None
+        """When the last bytes came."""
+
+    def add(self, data: bytes) -> None:
+        """Take the next bytes of the stream."""
+        if not data:
+            return
+        self.last = time.monotonic()
+        if self.first is None:
+            self.first = self.last
+        self._digest.update(data)
+        self._complete += count_lines(data, self._at_line_start)
+        self._at_line_start = data.endswith(b"\n")
+        if self._file is not None:
+            self._file.write(data)
+            self._file.flush()  # so that a full disk shows at once
+
+    @property
+    def count(self) -> int:
+        """How many lines hold something; a last one without its newline counts as well."""
+        return self._complete + (not self._at_line_start)
+
+    @property
+    def sha256(self) -> str:
+        """Of all bytes so far."""
+        return self._digest.hexdigest()
+
+
+def count_lines(data: bytes, at_line_start: bool) -> int:
+    """Return how many non-empty lines end in `data`, which goes on from a line's start or not."""
+    if b"\n\n" not in data and not (at_line_start and data.startswith(b"\n")):
+        return data.count(b"\n")
+    *lines, _ = data.split(b"\n")
+    carried = 0 if at_line_start or lines[0] else 1  # the end of a line that began before
+    return sum(1 for line in lines if line) + carried
+
+
+class Tail:
+    """The last 64 KB of a stream."""
+
+    def __init__(self) -> None:
+        self._data = b""
+
+    def add(self, data: bytes) -> None:
+        """Take the next bytes of the stream."""
+        self._data = (self._data + data)[-_TAIL:]
+
+    @property
+    def text(self) -> str:
+        """All that is kept."""
+        return self._data.decode("utf-8", "replace")
+
+
+_PATIENCE: Seconds = 30
+"""After the end of the target, without a byte from it."""
+
+
+class Streams:
+    """Input and output of one run; `on_failure` hears at once of what ends the run."""
+
+    def __init__(
+        self,
+        target: Target,
+        records: Records,
+        copy: BinaryIO | None,
+        on_failure: Callable[[Exception], None],
+    ) -> None:
+        """`copy`, where given, gets the predictions."""
+        self._target = target
+        self._records = records
+        self._on_failure = on_failure
+        self._feeder = threading.Thread(target=self._feed, name="feeder", daemon=True)
+        self._drainer = threading.Thread(target=self._drain, name="drainer", daemon=True)
+        self._last_byte: Seconds = 0.0
+        self.predictions = Predictions(copy)
+        self.stderr = Tail()
+        self.fed = 0
+        """Records that were handed over."""
+        self.unread = 0
+        """Bytes of them that the target left lying, as far as this can be told."""
+
+    def start(self) -> None:
+        """Begin to drain and to feed."""
+        self._drainer.start()
+        self._feeder.start()
+
+    def finish(self) -> None:
+        """Take in what an ended target has still to say; ends a feeder nobody reads from."""
+        self._last_byte = time.monotonic()
+        while self._drainer.is_alive() and time.monotonic() < self._last_byte + _PATIENCE:
+            self._drainer.join(timeout=0.1)
+        self._feeder.join(timeout=0.1)
+        self.unread = self._target.unread_input()
+        self._feeder.join(timeout=1)
+
+    def _feed(self) -> None:
+        try:
+            for chunk, count in iterate_chunks(self._records):
+                self._target.write(chunk)
+                self.fed += count
+        except OSError:
+            pass  # nobody reads any more: judged at the end, from `fed`
+        except Exception as error:
+            self._on_failure(error)
+        finally:
+            with suppress(OSError):
+                self._target.close_input()
+
+    def _drain(self) -> None:
+        # OSError: the connection broke, whoever waits for the end knows why; ValueError: the run
+        # was broken off and what is read or written here is closed by now.
+        with suppress(OSError, ValueError):
+            output = self._target.output()
+            for channel, data in output:
+                self._last_byte = time.monotonic()
+                if channel == "stderr":
+                    self.stderr.add(data)
+                elif not self._keep(data):
+                    break
+            for _ in output:  # the engine cannot end a container whose output nobody reads
+                pass
+
+    def _keep(self, data: bytes) -> bool:
+        try:
+            self.predictions.add(data)
+        except OSError as error:
+            message = f"Cannot write the predictions: {error.strerror}."
+            self._on_failure(OutputError(message))
+            return False
+        return True

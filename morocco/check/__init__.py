@@ -1,0 +1,1 @@
+"""What holds of a submission, and what does not."""

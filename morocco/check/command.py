@@ -1,0 +1,89 @@
+"""The commands `check` and `pack`: what is submitted, judged and packed."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from morocco.util.params import PATH, warn
+from morocco.util.units import plural
+
+if TYPE_CHECKING:
+    from morocco.check.result import Report
+
+
+@click.command()
+@click.argument("paths", nargs=-1, required=True, type=PATH, metavar="PATH...")
+@click.option(
+    "--profile",
+    type=PATH,
+    metavar="FILE.toml",
+    help="Another suite than Russian SuperGLUE.",
+)
+@click.option("--format", "form", type=click.Choice(["text", "json"]), default="text")
+@click.pass_context
+def check(ctx: click.Context, paths: tuple[Path, ...], profile: Path | None, form: Any) -> None:
+    """Tell whether logs make a submission that counts: VALID, or INVALID and exit code 1.
+
+    PATH is a folder of logs, a .zip or a log.
+
+    \b
+    morocco check logs.zip
+    """
+    from morocco.check.render import render
+
+    report = _judge(paths, profile)
+    click.echo(render(report, form), nl=False)
+    ctx.exit(0 if report.valid else 1)
+
+
+def _judge(paths: tuple[Path, ...], profile: Path | None) -> Report:
+    from morocco.check.check import check as judge
+    from morocco.check.profile import RUSSIAN_SUPERGLUE, read_profile
+    from morocco.logs.submission import load_submission
+
+    suite = read_profile(profile) if profile else RUSSIAN_SUPERGLUE
+    return judge(load_submission(paths), suite)
+
+
+@click.command()
+@click.argument("paths", nargs=-1, required=True, type=PATH, metavar="PATH...")
+@click.option(
+    "-o", "--output", type=PATH, required=True, help="The zip to write.", metavar="LOGS.zip"
+)
+@click.option("--no-check", is_flag=True, help="Pack what check calls INVALID, too.")
+@click.option("--force", is_flag=True, help="Replace a zip of the same name.")
+@click.option("--profile", type=PATH, metavar="FILE.toml", help="As check takes it.")
+def pack(
+    paths: tuple[Path, ...], output: Path, no_check: bool, force: bool, profile: Path | None
+) -> None:
+    """Check logs, then pack them and their records into a zip to submit, and nothing else.
+
+    PATH is a folder of logs, or a log. The same logs make the same zip, to the byte.
+
+    \b
+    morocco pack logs -o logs.zip
+    """
+    from morocco.logs.pack import check_output, pack_logs
+
+    check_output(output, replace=force)
+    if not no_check:
+        _require_valid(paths, profile)
+    packed = pack_logs(paths, output)
+    warn(*packed.remarks)
+    click.echo(f"{plural(packed.logs, 'log')}, {plural(packed.records, 'record')}", err=True)
+    click.echo(output)
+
+
+def _require_valid(paths: tuple[Path, ...], profile: Path | None) -> None:
+    from morocco.check.render import render_text
+    from morocco.errors import InvalidSubmission
+
+    report = _judge(paths, profile)
+    click.echo(render_text(report, brief=True), err=True, nl=False)
+    if not report.valid:
+        raise InvalidSubmission(
+            "Nothing was packed. Mend what says NO above, or pack it as it is with --no-check."
+        )

@@ -1,0 +1,92 @@
+"""A submission made ready for the rules: runs sorted into groups, records beside their logs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from functools import cached_property
+
+from morocco.check.profile import Profile
+from morocco.logs.discovery import by_model_and_task
+from morocco.logs.log import Log
+from morocco.logs.record import Recorded, read_record
+from morocco.logs.submission import Entry, Submission
+from morocco.stats.grouping import Group, Series, TaskRuns, split
+from morocco.stats.speed import is_longer
+
+Size = tuple[int, int]
+"""Input and batch size."""
+INIT_SIZE: Size = (1, 1)
+
+
+@dataclass(frozen=True)
+class Case:
+    """What a rule looks at."""
+
+    submission: Submission
+    profile: Profile
+
+    @property
+    def entries(self) -> tuple[Entry, ...]:
+        return self.submission.entries
+
+    @cached_property
+    def models(self) -> list[str]:
+        return list(dict.fromkeys(entry.model for entry in self.entries))
+
+    @cached_property
+    def logs(self) -> tuple[Log, ...]:
+        """Those that can be read."""
+        return tuple(entry.log for entry in self.entries if entry.log is not None)
+
+    @cached_property
+    def records(self) -> dict[str, Recorded]:
+        """What the records say, by the name of their log."""
+        told = ((entry.name, entry.record) for entry in self.entries)
+        return {name: read_record(record) for name, record in told if record is not None}
+
+    @cached_property
+    def tasks(self) -> dict[tuple[str, str], TaskRuns]:
+        """All runs, by model and task."""
+        tasks = by_model_and_task(self.logs)
+        return {key: split(logs, "log", many_models=False) for key, logs in tasks.items()}
+
+    @cached_property
+    def inits(self) -> list[Series]:
+        """The start-ups of each task that has any."""
+        return [task.init for task in self.tasks.values() if task.init.runs]
+
+    @cached_property
+    def groups(self) -> list[Group]:
+        """The long runs of each task and size; some may have no start-ups beside them."""
+        return [group for task in self.tasks.values() for group in task.groups]
+
+    @cached_property
+    def timed(self) -> list[Group]:
+        """The groups that have start-ups beside them."""
+        return [group for group in self.groups if group.init.runs]
+
+    @cached_property
+    def measured(self) -> list[Group]:
+        """The groups that have a speed: every run is longer than the start-up."""
+        return [group for group in self.timed if not find_too_short(group)]
+
+    def recorded(self) -> Iterator[tuple[Log, Recorded]]:
+        """Yield the logs that have a record, and what it says."""
+        for log in self.logs:
+            if log.name in self.records:
+                yield log, self.records[log.name]
+
+
+def find_too_short(group: Group) -> list[Log]:
+    """Return the long runs that are no longer than the start-up alone."""
+    runs = group.long.runs
+    return [run.log for run in runs if not is_longer(run.time, group.init_time)]
+
+
+def by_size(logs: Iterable[Log]) -> dict[Size, list[Log]]:
+    """Return the logs of one task grouped by their sizes."""
+    groups: dict[Size, list[Log]] = {}
+    for log in logs:
+        groups.setdefault((log.path.input_size, log.path.batch_size), []).append(log)
+    return groups

@@ -1,0 +1,1 @@
+"""The machine: its processes, control groups and GPUs."""

@@ -1,0 +1,92 @@
+"""The control group of a container: its processes and the CPU time they used.
+
+One small file names all processes, however many others the host runs, and the kernel's own
+counter also holds the CPU time of processes that came and went between two beats.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from morocco.util.units import Seconds
+
+
+@dataclass(frozen=True)
+class Cgroup:
+    """A control group, of version 1 or 2."""
+
+    folder: Path
+    version: int
+
+    def pids(self) -> list[int]:
+        """Return the processes of the group and of the groups below it."""
+        return [pid for folder in _tree(self.folder) for pid in _pids(folder)]
+
+    def cpu_time(self) -> Seconds | None:
+        """Return the CPU time the group has used so far; None once it is gone."""
+        try:
+            if self.version == 1:
+                return int((self.folder / "cpuacct.usage").read_bytes()) / 1e9
+            usage, _, _ = (self.folder / "cpu.stat").read_text().partition("\n")
+            return int(usage.removeprefix("usage_usec ")) / 1e6
+        except OSError:
+            return None
+
+
+def find_cgroup(pid: int, proc: Path = Path("/proc")) -> Cgroup | None:
+    """Return the control group of a process, or None where it has none of its own."""
+    try:
+        groups = _groups(proc / str(pid) / "cgroup")
+        own = _groups(proc / "self" / "cgroup")
+    except OSError:
+        return None
+    for version, controller in ((1, "cpuacct"), (2, "")):
+        path = groups.get(controller)
+        if path is None or path == own.get(controller):
+            continue
+        for root, mount_point in _mounts(proc / "self" / "mountinfo", version):
+            folder = Path(mount_point) / path.removeprefix(root).lstrip("/")
+            if pid in _pids(folder):
+                return Cgroup(folder, version)
+    return None
+
+
+def _groups(file: Path) -> dict[str, str]:
+    """Return the path of a process in each hierarchy, by controller; '' is version 2."""
+    groups = {}
+    for line in file.read_text().splitlines():
+        _, controllers, path = line.split(":", 2)
+        groups.update(dict.fromkeys(controllers.split(","), path))
+    return groups
+
+
+def _mounts(file: Path, version: int) -> Iterator[tuple[str, str]]:
+    """Yield (root, mount point) of the hierarchy that counts CPU time (see proc(5))."""
+    for line in file.read_text().splitlines():
+        mount, _, kind = line.partition(" - ")
+        fields, (fs_type, _, options) = mount.split(), kind.split(" ", 2)
+        if fs_type == ("cgroup" if version == 1 else "cgroup2") and (
+            version == 2 or "cpuacct" in options.split(",")
+        ):
+            yield fields[3].rstrip("/"), fields[4]
+
+
+def _tree(folder: Path) -> Iterator[Path]:
+    yield folder
+    try:
+        if folder.stat().st_nlink != 2:  # a link each for the folders below: nearly always none
+            for entry in os.scandir(folder):
+                if entry.is_dir():
+                    yield from _tree(Path(entry.path))
+    except OSError:
+        return
+
+
+def _pids(folder: Path) -> list[int]:
+    try:
+        return [int(line) for line in (folder / "cgroup.procs").read_bytes().split()]
+    except OSError:
+        return []

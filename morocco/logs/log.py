@@ -1,0 +1,191 @@
+"""The lines of a log: read with care, validated one by one, and turned into samples."""
+
+from __future__ import annotations
+
+import json
+import re
+from array import array
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from math import isnan
+from pathlib import PurePath
+from reprlib import repr as shorten
+from typing import Any, BinaryIO
+
+from morocco.errors import DataError
+from morocco.logs.samples import KEYS, Sample, Samples
+from morocco.util.units import Bytes, Seconds
+
+MAX_LINE: Bytes = 64 * 1024
+
+_READINGS = KEYS[1:]
+_BEYOND = 2**63
+"""No reading is as large; infinity and NaN, which Python's JSON takes, are not below it either."""
+_decode = json.JSONDecoder().decode
+
+
+def read_lines(file: BinaryIO) -> Iterator[bytes]:
+    """Return the lines of a file; one too long for a log comes in pieces, too long as well."""
+    return iter(lambda: file.readline(MAX_LINE + 1), b"")
+
+
+def parse_samples(lines: Iterable[bytes], name: str) -> Samples:
+    """Return the samples of the log called `name`; DataError names the first wrong line."""
+    try:
+        return read_samples(lines)
+    except ValueError as error:
+        mark = "," if str(error).startswith("line") else ":"
+        raise DataError(f"{name}{mark} {error}.") from None
+
+
+def read_samples(lines: Iterable[bytes]) -> Samples:
+    """Return the samples of a log; ValueError says what is wrong: `line 3: …`."""
+    samples = Samples(_parse(lines))
+    if not samples:
+        raise ValueError("the log is empty; run `morocco bench` again")
+    for number, (before, after) in enumerate(pairwise(samples.columns["timestamp"]), start=2):
+        if after < before:
+            raise ValueError(f"line {number}: its timestamp is before that of the last line")
+    return samples
+
+
+def _parse(lines: Iterable[bytes]) -> Iterator[Sample]:
+    for number, line in enumerate(lines, start=1):
+        try:
+            yield parse_sample(line)
+        except ValueError as error:  # noqa: PERF203
+            raise ValueError(f"line {number}: {error}") from None
+
+
+def parse_sample(line: bytes) -> Sample:
+    """Return one line of a log as a sample; ValueError says what is wrong with it."""
+    values = _parse_json(line)
+    if not isinstance(values, dict):
+        raise ValueError(f"a JSON object is needed, not {_quote(line)}")
+    if tuple(values) != KEYS:
+        values = _in_order(values)
+    timestamp, *readings = values.values()
+    if not (_is_number(timestamp) and timestamp > -_BEYOND):
+        raise ValueError(f"`timestamp` must be seconds since the epoch, not {shorten(timestamp)}")
+    for key, value in zip(_READINGS, readings, strict=True):
+        if value is not None and not (_is_number(value) and value >= 0):
+            raise ValueError(f"`{key}` must be null or a number from 0 up, not {shorten(value)}")
+    return Sample(timestamp, *readings)
+
+
+def _parse_json(line: bytes) -> Any:
+    if len(line) > MAX_LINE:
+        raise ValueError("longer than 64 KB, so no line of a log")
+    try:
+        # Half the time of json.loads, which is needed where an editor left a mark of its encoding.
+        return _decode(line.decode()) if line.startswith(b"{") else json.loads(line)
+    except (ValueError, RecursionError):
+        how = "no JSON" if line.endswith(b"\n") else "no JSON, the file seems cut short"
+        raise ValueError(f"{how}: {_quote(line)}") from None
+
+
+def _in_order(values: dict[str, Any]) -> dict[str, Any]:
+    """Return the same values in the order of the contract, which JSON itself does not promise."""
+    missing = [key for key in KEYS if key not in values]
+    extra = [key for key in values if key not in KEYS]
+    if missing or extra:
+        faults = [f"the key `{key}` is missing" for key in missing]
+        # A key may be as long as a line, and hold what a terminal obeys.
+        faults += [f"the key `{shorten(key)[1:-1]}` has no place in a log" for key in extra[:3]]
+        raise ValueError("; ".join(faults))
+    return {key: values[key] for key in KEYS}
+
+
+def _is_number(value: object) -> bool:
+    kind = type(value)  # bool is an int to isinstance
+    return (kind is float or kind is int) and value < _BEYOND  # type: ignore[operator]
+
+
+def _quote(line: bytes) -> str:
+    text = line.decode("utf-8", "replace").strip()
+    return repr(text if len(text) <= 60 else text[:57] + "...")
+
+
+__all__ = ["KEYS", "Log", "LogPath", "Sample", "Samples", "parse_sample", "parse_samples"]
+
+_LOG_NAME = re.compile(r"([0-9]{1,9})_([0-9]{1,9})_([0-9]{1,9})\.jsonl")
+
+
+@dataclass(frozen=True, order=True)
+class LogPath:
+    """What the last two parts of a log's path say: `<task>/<input>_<batch>_<index>.jsonl`."""
+
+    task: str
+    input_size: int
+    batch_size: int
+    index: int
+
+    @classmethod
+    def parse(cls, path: PurePath | str) -> LogPath | None:
+        """Return the parts of `path`, or None where it is no path of a log."""
+        parts = PurePath(path).parts[-2:]
+        match = _LOG_NAME.fullmatch(parts[-1]) if len(parts) == 2 else None
+        if match is None:
+            return None
+        sizes = (int(digits) for digits in match.groups())
+        return cls(parts[0], *sizes)
+
+    def __str__(self) -> str:
+        return f"{self.task}/{self.input_size}_{self.batch_size}_{self.index:02d}.jsonl"
+
+
+@dataclass(frozen=True)
+class Log:
+    """A log that was read: where from, what its path says, its samples (one or more)."""
+
+    name: str
+    """The file, as messages name it."""
+    model: str
+    """The folder that holds the task's folder; tells models apart."""
+    path: LogPath
+    samples: Sequence[Sample]
+
+    @property
+    def columns(self) -> Mapping[str, array[float]]:
+        """The readings by key, NaN for None: quick to go through where there are millions."""
+        samples = self.samples if isinstance(self.samples, Samples) else Samples(self.samples)
+        return samples.columns
+
+    @property
+    def fingerprint(self) -> bytes:
+        """The same for logs of the same readings, whenever they were taken."""
+        from hashlib import sha256  # OpenSSL, which few commands need
+
+        digest = sha256()
+        for key in KEYS[1:]:
+            digest.update(self.columns[key])
+        return digest.digest()
+
+    @property
+    def run_time(self) -> Seconds:
+        """From the start of the task process to its end."""
+        return self.samples[-1].timestamp - self.samples[0].timestamp
+
+    @property
+    def gpu_run_time(self) -> Seconds | None:
+        """From the first reading of the GPU to the end; None where there is none."""
+        columns = self.columns
+        readings = zip(columns["timestamp"], columns["gpu_ram"], strict=True)
+        first = next((moment for moment, reading in readings if not isnan(reading)), None)
+        return None if first is None else self.samples[-1].timestamp - first
+
+    @property
+    def gpu_ram(self) -> Bytes | None:
+        """The peak; None for a run that was never seen on a GPU."""
+        return _find_peak(self.columns["gpu_ram"])
+
+    @property
+    def ram(self) -> Bytes | None:
+        """The peak; None for a log that holds no reading at all."""
+        return _find_peak(self.columns["ram"])
+
+
+def _find_peak(readings: Iterable[float]) -> Bytes | None:
+    peak = max((reading for reading in readings if not isnan(reading)), default=None)
+    return None if peak is None else int(peak)

@@ -1,0 +1,213 @@
+"""All runs of a submission sorted for a report: what is good, what failed, and why."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from pathlib import PurePath
+
+from morocco.check.context import INIT_SIZE, Size, find_too_short
+from morocco.errors import DataError
+from morocco.logs.log import Log
+from morocco.logs.record import Recorded, read_record
+from morocco.logs.submission import Entry, FailedRun, Submission
+from morocco.report.comparison import measure, measure_spread, read_group
+from morocco.report.model import Cell
+from morocco.stats.estimates import Estimate
+from morocco.stats.grouping import Clock, Group, TaskRuns, split
+from morocco.util.units import plural
+
+Key = tuple[str, str]
+"""Model and task."""
+
+
+@dataclass(frozen=True)
+class Failed:
+    """A run that is not good."""
+
+    size: Size
+    cause: str
+    """In a word or two: "out of memory"."""
+
+
+@dataclass(frozen=True)
+class Runs:
+    """A submission by model and task."""
+
+    submission: Submission
+
+    @cached_property
+    def records(self) -> dict[str, Recorded]:
+        """What the records say, by the name of their log."""
+        told = ((entry.name, entry.record) for entry in self.submission.entries)
+        return {name: read_record(record) for name, record in told if record is not None}
+
+    @cached_property
+    def good(self) -> dict[Key, list[Log]]:
+        """The logs that can be read and whose record, if there is one, tells of no failure."""
+        found: dict[Key, list[Log]] = {}
+        for entry in self.submission.entries:
+            if entry.log is not None and self._find_fault(entry) is None:
+                found.setdefault((entry.model, entry.path.task), []).append(entry.log)
+        return found
+
+    @cached_property
+    def failed(self) -> dict[Key, list[Failed]]:
+        """All other runs."""
+        found: dict[Key, list[Failed]] = {}
+        for entry in self.submission.entries:
+            fault = self._find_fault(entry)
+            if fault is not None:
+                _add(found, entry, fault)
+        for run in self.submission.failed:
+            _add(found, run, _name_cause(read_record(run.record or {})) or "failed")
+        return found
+
+    def _find_fault(self, entry: Entry) -> str | None:
+        if entry.log is None:
+            return "log cannot be read"
+        record = self.records.get(entry.name)
+        return _name_cause(record) if record else None
+
+
+def _add(found: dict[Key, list[Failed]], run: Entry | FailedRun, cause: str) -> None:
+    path = run.path
+    failed = Failed((path.input_size, path.batch_size), cause)
+    found.setdefault((run.model, path.task), []).append(failed)
+
+
+def _name_cause(record: Recorded) -> str | None:
+    """Return why the run of a record failed, in words: `OutOfMemory` is "out of memory"."""
+    if record.exit_code and record.failure in (None, "TargetError"):
+        return f"exit code {record.exit_code}"
+    if record.failure is None:
+        return None
+    return re.sub(r"(?<=[a-z])(?=[A-Z])", " ", record.failure).lower()
+
+
+def say_causes(failed: Sequence[Failed]) -> str:
+    """Return the causes, the most frequent first: "out of memory, timed out"."""
+    return ", ".join(cause for cause, _ in Counter(run.cause for run in failed).most_common())
+
+
+def rename(submission: Submission, names: Mapping[str, str], *, merge: bool) -> Submission:
+    """Return the submission with other names for its models, by their old ones.
+
+    DataError, unless they may `merge`, for two models of a name.
+    """
+    models = list_models(submission)
+    new = [names.get(model, model) for model in models]
+    twice = [name for name, count in Counter(new).items() if count > 1]
+    if twice and not merge:
+        raise DataError(
+            f"--name: several models would be called {twice[0]!r}, and their runs mixed. Give each "
+            "its own name; only --by gpu compares the runs of one model from several folders."
+        )
+    return replace(
+        submission,
+        entries=tuple(_rename_entry(e, names.get(e.model, e.model)) for e in submission.entries),
+        many_models=len(set(new)) > 1,
+        failed=tuple(replace(r, model=names.get(r.model, r.model)) for r in submission.failed),
+    )
+
+
+def _rename_entry(entry: Entry, model: str) -> Entry:
+    return replace(entry, model=model, log=entry.log and replace(entry.log, model=model))
+
+
+def list_models(submission: Submission) -> list[str]:
+    """Return the names of the models, sorted; those with failed runs alone are among them."""
+    runs: tuple[Entry | FailedRun, ...] = (*submission.entries, *submission.failed)
+    return sorted({run.model for run in runs})
+
+
+@dataclass(frozen=True)
+class Choice:
+    """The size of a cell that counts, or why there is none."""
+
+    group: Group | None
+    reason: str | None
+    passed_over: tuple[Size, ...] = ()
+    """Other sizes that have a speed."""
+
+
+def choose(logs: Sequence[Log], failed: Sequence[Failed], clock: Clock, *, many: bool) -> Choice:
+    """Return the long size with most runs among those with a speed; of equals the largest input.
+
+    `logs` and `failed` are of one model and task.
+    """
+    if not logs:
+        return Choice(None, _say_nothing_good(failed))
+    task = split(list(logs), clock, many)
+    usable = [group for group in task.groups if _is_usable(group)]
+    if not usable:
+        return Choice(None, _find_reason(task, failed))
+    best = max(usable, key=lambda group: (len(group.long.runs), get_size(group)))
+    return Choice(best, None, tuple(get_size(group) for group in usable if group is not best))
+
+
+def _is_usable(group: Group) -> bool:
+    return bool(group.init.runs and group.long.runs) and not find_too_short(group)
+
+
+def get_size(group: Group) -> Size:
+    """Return input and batch size of the long runs."""
+    return group.path.input_size, group.path.batch_size
+
+
+def _say_nothing_good(failed: Sequence[Failed]) -> str:
+    if not failed:
+        return "no runs"
+    return f"{_all(len(failed))} failed: {say_causes(failed)}"
+
+
+def _all(count: int) -> str:
+    return f"all {count} runs" if count > 1 else "the only run"
+
+
+def _find_reason(task: TaskRuns, failed: Sequence[Failed]) -> str:
+    if not task.init.logs:
+        return "no 1_1 runs" + _say_failed([f for f in failed if f.size == INIT_SIZE])
+    if not task.groups:
+        return "no long runs" + _say_failed([f for f in failed if f.size != INIT_SIZE])
+    if not task.init.runs or not any(group.long.runs for group in task.groups):
+        return "no GPU reading to start the clock from"
+    short = [log for group in task.groups for log in find_too_short(group)]
+    names = ", ".join(PurePath(log.name).name for log in short)
+    return f"{names}: not longer than the start-up, {task.groups[0].init_time:.1f} s"
+
+
+def _say_failed(failed: Sequence[Failed]) -> str:
+    return f": {plural(len(failed), 'run')} failed, {say_causes(failed)}" if failed else ""
+
+
+def make_cell(
+    key: Key,
+    logs: Sequence[Log],
+    failed: Sequence[Failed],
+    choice: Choice,
+    estimate: Estimate | None,
+    records: Mapping[str, Recorded],
+) -> Cell:
+    """Return a cell; `estimate` is that of the group that was chosen."""
+    if choice.group is None or estimate is None:
+        tried = len(logs) + len(failed)
+        return Cell(*key, tuple(logs), reason=choice.reason, failed=len(failed), tried=tried)
+    readings = read_group(choice.group, records)
+    sizes = (INIT_SIZE, get_size(choice.group))
+    counted = sum(run.size in sizes for run in failed)
+    return Cell(
+        *key,
+        tuple(logs),
+        estimate,
+        readings=readings,
+        ram=measure("ram", readings),
+        ram_batch=max(readings.ram_batch, default=None),
+        energy=measure("energy", readings),
+        spread=measure_spread(readings),
+        failed=counted,
+        tried=len(choice.group.init.logs) + len(choice.group.long.logs) + counted,
+    )

@@ -1,0 +1,1 @@
+"""Predictions and labels to the metrics of Russian SuperGLUE."""

@@ -1,0 +1,59 @@
+"""The command `score`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from morocco.tasks import complete_task
+from morocco.util.params import warn
+
+if TYPE_CHECKING:
+    from morocco.score.score import Score, Scores
+
+
+def _complete_names(
+    ctx: click.Context, param: click.Parameter, typed: str
+) -> list[click.shell_completion.CompletionItem]:
+    """Offer tasks for the first name, and files for all."""
+    from click.shell_completion import CompletionItem
+
+    tasks = [] if ctx.params.get("names") else complete_task(ctx, param, typed)
+    return [*map(CompletionItem, tasks), CompletionItem(typed, type="file")]
+
+
+@click.command()
+@click.argument(
+    "names", nargs=-1, metavar="[TASK] PREDICTIONS GOLD", shell_complete=_complete_names
+)
+@click.option(
+    "--missing",
+    type=click.Choice(["error", "wrong"]),
+    default="error",
+    help="What a label without a prediction is.",
+)
+@click.option("--format", "form", type=click.Choice(["json", "table"]), default="json")
+def score(names: tuple[str, ...], missing: Any, form: Any) -> None:
+    """Score PREDICTIONS of TASK against GOLD, or a folder of predictions against a folder of data.
+
+    PREDICTIONS is what `bench --predictions` keeps, GOLD a file with the labels or the data folder.
+    A folder of predictions holds parus.jsonl or PARus.jsonl, and so on.
+
+    \b
+    morocco score parus predictions/parus.jsonl data/public
+    morocco score predictions data/public --format table
+    """
+    from morocco.score.render import render
+    from morocco.score.score import score_folder, score_task
+
+    if len(names) not in (2, 3):
+        raise click.UsageError("Give TASK PREDICTIONS GOLD, or PREDICTIONS_DIR GOLD_DIR.")
+    *task, predictions, gold = names
+    paths = Path(predictions), Path(gold)
+    result: Score | Scores = (
+        score_task(task[0], *paths, missing) if task else score_folder(*paths, missing)
+    )
+    warn(*result.warnings)
+    click.echo(render(result, form), nl=False)

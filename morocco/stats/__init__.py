@@ -1,0 +1,1 @@
+"""From logs to estimates, and how far to believe them."""

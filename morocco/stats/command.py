@@ -1,0 +1,51 @@
+"""The command `stats`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from morocco.util.params import PATH, warn
+
+if TYPE_CHECKING:
+    from morocco.stats.estimates import Stats
+
+
+@click.command()
+@click.argument("paths", nargs=-1, required=True, type=PATH, metavar="PATH...")
+@click.option("--format", "form", type=click.Choice(["jsonl", "table", "csv"]), default="jsonl")
+@click.option(
+    "--clock",
+    type=click.Choice(["log", "gpu"]),
+    default="log",
+    help="gpu: count from the first GPU reading, for logs of the first MOROCCO tool.",
+)
+def stats(paths: tuple[Path, ...], form: Any, clock: Any) -> None:
+    """Estimate init time, speed and GPU RAM from logs.
+
+    PATH is a log, a folder of logs or a .zip.
+
+    \b
+    morocco stats logs --format table
+    """
+    from morocco.logs.discovery import collect_logs
+    from morocco.stats.estimates import IncompleteStats, estimate
+
+    collection = collect_logs(paths)
+    warn(*collection.remarks)
+    try:
+        result = estimate(collection, clock)
+    except IncompleteStats as error:
+        _print_estimates(error.stats, form)
+        raise
+    _print_estimates(result, form)
+
+
+def _print_estimates(stats: Stats, form: Any) -> None:
+    from morocco.stats.render import render
+
+    warn(*stats.warnings)
+    if stats.estimates:
+        click.echo(render(stats, form), nl=False)

@@ -1,0 +1,1 @@
+"""All runs of one model or several: planned, done on lanes, resumed."""

@@ -1,0 +1,1 @@
+"""What is measured: containers, bare processes, and the engine behind them."""

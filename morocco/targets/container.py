@@ -1,0 +1,369 @@
+"""The streams of a container: one socket for its input and, framed, for all it prints."""
+
+from __future__ import annotations
+
+import os
+import select
+import socket
+import struct
+import threading
+import time
+import uuid
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from datetime import datetime, timezone
+from typing import Any
+
+from docker import DockerClient
+from docker.errors import APIError, NotFound
+from docker.models.containers import Container
+from docker.types import DeviceRequest, LogConfig
+from requests.exceptions import RequestException
+
+from morocco.errors import EngineError, TargetError
+from morocco.hardware.host import created_at
+from morocco.targets.engine import (
+    LABEL,
+    SUITE_LABEL,
+    connect,
+    engine_errors,
+    engine_name,
+    ensure_image,
+    root_cause,
+)
+from morocco.targets.target import (
+    Channel,
+    Exit,
+    Identity,
+    OnPull,
+    PullEvent,
+    PullPolicy,
+    format_cores,
+)
+from morocco.util.units import Seconds
+
+_READ_SIZE = 1024 * 1024
+_HEADER = struct.Struct(">BxxxL")  # of a frame: channel, length
+_CHANNELS: dict[int, Channel] = {1: "stdout", 2: "stderr"}
+
+
+class AttachedStreams:
+    """The raw socket of the engine's attach call; fed by one thread and drained by another."""
+
+    def __init__(self, attached: socket.socket) -> None:
+        self._socket = attached
+        self._socket.settimeout(None)  # a model may be silent for as long as it likes
+
+    def write(self, data: bytes) -> None:
+        """Feed all of `data`; OSError when nobody reads any more."""
+        self._socket.sendall(data)
+
+    def close_input(self) -> None:
+        """Shut the writing side, which ends the container's input."""
+        with suppress(OSError):
+            self._socket.shutdown(socket.SHUT_WR)
+
+    def output(self) -> Iterator[tuple[Channel, bytes]]:
+        """Yield what the container prints, as it comes, until both streams end."""
+        return demultiplex(iter(lambda: self._socket.recv(_READ_SIZE), b""))
+
+    def close(self) -> None:
+        """Close the socket and wake the threads that wait in it."""
+        with suppress(OSError):
+            self._socket.shutdown(socket.SHUT_RDWR)
+        self._socket.close()
+
+
+def demultiplex(chunks: Iterator[bytes]) -> Iterator[tuple[Channel, bytes]]:
+    """Yield the payload of the engine's frames, of whatever size the chunks are.
+
+    The format is that of the engine's attach call: a header of 8 bytes (channel, 0, 0, 0, length
+    as big-endian uint32) before each payload.
+    """
+    header, channel, left = b"", 0, 0
+    for chunk in chunks:
+        position = 0
+        while position < len(chunk):
+            if left == 0:
+                taken = chunk[position : position + _HEADER.size - len(header)]
+                header, position = header + taken, position + len(taken)
+                if len(header) == _HEADER.size:
+                    (channel, left), header = _HEADER.unpack(header), b""
+            else:
+                payload = chunk[position : position + left]
+                left, position = left - len(payload), position + len(payload)
+                yield _CHANNELS.get(channel, "stderr"), payload
+
+
+@dataclass(frozen=True)
+class ContainerOptions:
+    """What a user may say of how the container runs."""
+
+    pull: PullPolicy = "missing"
+    network: str = "none"
+    memory: str | None = None
+    """A limit as Docker writes it: 8g, 512m."""
+    cpus: float | None = None
+    shm_size: str = "1g"
+    env: Mapping[str, str] = field(default_factory=dict)
+    cores: tuple[int, ...] = ()
+    """The only cores it may use; empty for all."""
+    suite: str | None = None
+    """The suite it belongs to."""
+
+    def limits(self) -> dict[str, str]:
+        """Return those that were set, for the record."""
+        limits = {"network": self.network, "shm_size": self.shm_size}
+        if self.memory is not None:
+            limits["memory"] = self.memory
+        if self.cpus is not None:
+            limits["cpus"] = str(self.cpus)
+        if self.cores:
+            limits["cpuset"] = format_cores(self.cores)
+        return limits
+
+    def labels(self) -> dict[str, str]:
+        """Return what tells whose container it is."""
+        labels = {LABEL: str(os.getpid())}
+        return labels if self.suite is None else {**labels, SUITE_LABEL: self.suite}
+
+
+class ContainerTarget:
+    """A container of an image; leaving the context removes it, whatever happened."""
+
+    def __init__(
+        self,
+        image: str,
+        arguments: Sequence[str],
+        options: ContainerOptions,
+        gpus: Sequence[tuple[int, str]],
+        on_pull: OnPull,
+    ) -> None:
+        """`gpus` are the (index, UUID) of the GPUs that the container is given."""
+        self._image = image
+        self._arguments = list(arguments)
+        self._options = options
+        self._gpus = list(gpus)
+        self._on_pull = on_pull
+        # Chosen here, so that it can be removed even if the answer to `create` never came.
+        self._name = f"morocco-{uuid.uuid4().hex[:12]}"
+        self._connected: DockerClient | None = None
+        self._attached: AttachedStreams | None = None
+        self._watcher: threading.Thread | None = None
+        self._killed = threading.Event()
+        self._started: Seconds = 0.0
+        self._ended: Seconds | None = None
+        self.identity = Identity(image)
+
+    def __enter__(self) -> ContainerTarget:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._attached is not None:
+            self._attached.close()
+        if self._connected is not None:
+            self._remove(self._connected)
+
+    def prepare(self) -> None:
+        """Create the container, its image pulled where needed, and attach to its streams."""
+        self._connected = connect()
+        with engine_errors("Cannot ask the engine what it is"):
+            engine = engine_name(self._client)
+        image = ensure_image(self._client, self._image, self._options.pull, self._show_pull)
+        self.identity = Identity(
+            self._image,
+            tuple(self._arguments),
+            image.id,
+            tuple(image.attrs.get("RepoDigests") or ()),
+            engine,
+            self._options.limits(),
+        )
+        with engine_errors(f"Cannot create a container of {self._image}"):
+            self._go_on()
+            self._container: Container = self._client.containers.create(
+                image, self._arguments, **self._settings(engine)
+            )
+            attached = self._client.api.attach_socket(
+                self._name, params={"stdin": 1, "stdout": 1, "stderr": 1, "stream": 1}
+            )
+        self._attached = AttachedStreams(attached._sock)
+
+    def _show_pull(self, event: PullEvent) -> None:
+        self._go_on()
+        self._on_pull(event)
+
+    def _go_on(self) -> None:
+        if self._killed.is_set():
+            raise EngineError("The preparation was broken off.")
+
+    def _settings(self, engine: str) -> dict[str, Any]:
+        options = self._options
+        return {
+            "name": self._name,
+            "labels": options.labels(),
+            "stdin_open": True,
+            "environment": dict(options.env),
+            "network_mode": options.network,
+            "shm_size": options.shm_size,
+            "mem_limit": options.memory,
+            "memswap_limit": options.memory,  # no swap: it would hide the limit and slow the model
+            "nano_cpus": None if options.cpus is None else int(options.cpus * 1e9),
+            "cpuset_cpus": format_cores(options.cores) or None,
+            "security_opt": ["no-new-privileges"],
+            # The default driver would write every prediction to the engine's disk as well.
+            "log_config": LogConfig(type="none"),
+            "device_requests": self._device_requests(engine),
+        }
+
+    def _device_requests(self, engine: str) -> list[DeviceRequest]:
+        if not self._gpus:
+            return []
+        if engine.startswith("Podman"):  # which ignores the other form without a word
+            names = [f"nvidia.com/gpu={index}" for index, _ in self._gpus]
+            return [DeviceRequest(driver="cdi", device_ids=names)]
+        uuids = [uuid for _, uuid in self._gpus]
+        return [DeviceRequest(device_ids=uuids, capabilities=[["gpu"]])]
+
+    def start(self) -> Seconds:
+        """Start the container; the engine answers a few ms after the new program was loaded."""
+        self._start_asked = time.time()
+        failed = f"Cannot start {self._image}"
+        with engine_errors(failed):
+            try:
+                self._container.start()
+            except APIError as error:
+                raise self._explain(f"{failed}: {root_cause(error)}") from None
+        self._started = time.monotonic()
+        return self._started
+
+    def _explain(self, message: str) -> EngineError | TargetError:
+        if "could not select device driver" in message or "nvidia-container" in message:
+            return EngineError(
+                f"{message}. Docker cannot hand out GPUs: install the NVIDIA Container Toolkit and "
+                "restart the engine, or measure on the CPU with --gpus none."
+            )
+        if "network" in message and "not found" in message:
+            return EngineError(f"{message}. See `docker network ls`, or leave out --network.")
+        return TargetError(
+            f"{message}. The container's command cannot be run: check ENTRYPOINT and CMD of the "
+            "image."
+        )
+
+    def find_pid(self) -> int | None:
+        """Return the main process as this machine sees it.
+
+        EngineError where the engine's processes are not visible from here.
+        """
+        state = self._state()
+        while state["Pid"] == 0 and state["Status"] in ("created", "running"):
+            time.sleep(0.01)
+            state = self._state()
+        pid = int(state["Pid"])
+        if pid == 0:
+            return None
+        created = created_at(pid)
+        if created is not None and created < self._start_asked - 10:
+            raise EngineError(
+                "The processes of the container are not visible from here: run morocco on the "
+                "engine's host, or in a container with --pid=host."
+            )
+        self._watch_end(pid)
+        return pid
+
+    def _state(self) -> dict[str, Any]:
+        with engine_errors("Cannot ask the engine about the container"):
+            self._container.reload()
+        state: dict[str, Any] = self._container.attrs["State"]
+        return state
+
+    def _watch_end(self, pid: int) -> None:
+        """Note the moment the process ends: the engine tells of it some 25 ms later."""
+        try:
+            handle = os.pidfd_open(pid)
+        except OSError:  # an old kernel, or a sandbox; `wait` then asks the engine
+            return
+
+        def watch() -> None:
+            poll = select.poll()
+            poll.register(handle, select.POLLIN)
+            poll.poll()
+            self._ended = time.monotonic()
+            os.close(handle)
+
+        self._watcher = threading.Thread(target=watch, name="watcher", daemon=True)
+        self._watcher.start()
+
+    def write(self, data: bytes) -> None:
+        """Feed all of `data`."""
+        self._streams.write(data)
+
+    def close_input(self) -> None:
+        """Shut the writing side, which ends the container's input."""
+        self._streams.close_input()
+
+    def unread_input(self) -> int:
+        """Return 0: what lies in the engine's own buffers cannot be seen."""
+        return 0
+
+    def output(self) -> Iterator[tuple[Channel, bytes]]:
+        """Yield stdout and stderr as they come; the engine mixes them into frames."""
+        return self._streams.output()
+
+    def wait(self) -> Exit:
+        """Wait for the end; EngineError if the engine goes away before."""
+        with engine_errors(f"While {self._image} was running"):
+            status = self._client.api.wait(self._name, timeout=None)
+        state = self._state()
+        if self._watcher is not None:
+            self._watcher.join(timeout=1)
+        if self._ended is None:
+            self._ended = _monotonic(state["FinishedAt"])
+        # The main process may have ended before the engine said that it runs.
+        ended = max(self._ended, self._started)
+        return Exit(int(status["StatusCode"]), ended, bool(state.get("OOMKilled")))
+
+    def kill(self) -> None:
+        """Kill all processes of the container, or end its preparation."""
+        self._killed.set()
+        if self._connected is None:
+            return
+        with suppress(APIError, RequestException):
+            self._client.api.kill(self._name)
+
+    @property
+    def _streams(self) -> AttachedStreams:
+        if self._attached is None:
+            raise RuntimeError("prepare() comes first")
+        return self._attached
+
+    @property
+    def _client(self) -> DockerClient:
+        if self._connected is None:
+            raise RuntimeError("prepare() comes first")
+        return self._connected
+
+    def _remove(self, client: DockerClient) -> None:
+        try:
+            client.api.remove_container(self._name, v=True, force=True)
+        except NotFound:
+            pass
+        except APIError as error:
+            raise EngineError(
+                f"Cannot remove the container: {root_cause(error).rstrip('.')}. Do it yourself: "
+                f"docker rm -f {self._name}"
+            ) from None
+        except RequestException as error:
+            raise EngineError(
+                f"The connection to the Docker engine is lost ({root_cause(error)}). The container "
+                f"may still be there; once the engine runs again: docker rm -f {self._name}"
+            ) from None
+        finally:
+            client.close()
+
+
+def _monotonic(engine_time: str) -> Seconds:
+    """Return a time of the engine (RFC 3339 with nanoseconds) on the monotonic clock."""
+    seconds, _, fraction = engine_time.rstrip("Z").partition(".")
+    whole = datetime.fromisoformat(seconds).replace(tzinfo=timezone.utc).timestamp()
+    return whole + float(f"0.{fraction or 0}") - time.time() + time.monotonic()

@@ -1,0 +1,184 @@
+"""The container engine: reach it, know what it is, have an image ready."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
+
+import docker
+from docker import DockerClient
+from docker.errors import APIError, DockerException, ImageNotFound, NotFound
+from docker.models.images import Image
+from docker.utils import parse_host, parse_repository_tag
+from requests.exceptions import RequestException
+
+from morocco.errors import EngineError
+from morocco.hardware.host import is_alive_since
+from morocco.targets.target import OnPull, PullEvent, PullPolicy
+
+if TYPE_CHECKING:
+    from docker import DockerClient
+
+LABEL = "morocco"
+"""On every container that morocco starts, so that a forgotten one can be found: its process."""
+SUITE_LABEL = "morocco.suite"
+"""On those of a suite: which one."""
+
+_LOCAL_HOSTS = ("localhost", "127.0.0.1", "::1")
+_TIMEOUT = 600
+"""Seconds: starting a container on a cold disk, or a silent stretch of a pull, may take minutes."""
+
+
+def connect() -> DockerClient:
+    """Return a client of the engine; EngineError if it is away or not on this machine."""
+    try:
+        if not _is_local(str(parse_host(_address()))):
+            raise _elsewhere()
+        client = docker.from_env(timeout=_TIMEOUT)
+        system = client.info()
+    except (DockerException, RequestException, ValueError) as error:
+        raise EngineError(
+            f"Cannot reach the Docker engine at {_address()}: {root_cause(error)}. Start it "
+            "(sudo systemctl start docker), join the group `docker`, or set DOCKER_HOST. Without "
+            "an engine, morocco measures a bare process: exec:COMMAND."
+        ) from None
+    if system.get("OperatingSystem") == "Docker Desktop":
+        client.close()
+        raise _elsewhere()
+    return client
+
+
+def _is_local(address: str) -> bool:
+    url = urlsplit(address)
+    return "unix" in url.scheme or url.hostname in _LOCAL_HOSTS
+
+
+def _elsewhere() -> EngineError:
+    return EngineError(
+        f"The engine at {_address()} runs on another machine (or in the virtual machine of Docker "
+        "Desktop), where morocco cannot see the processes it measures. Run morocco on the engine's "
+        "own Linux host."
+    )
+
+
+def engine_name(client: DockerClient) -> str:
+    """Return name and version: `Docker Engine 20.10.24`, `Podman Engine 4.9.3`."""
+    version = client.version()
+    components = version.get("Components") or [{"Name": "Engine", **version}]
+    name = components[0].get("Name", "Engine")
+    name = "Docker Engine" if name == "Engine" else name
+    return f"{name} {components[0].get('Version', '')}".strip()
+
+
+def ensure_image(client: DockerClient, name: str, policy: PullPolicy, on_pull: OnPull) -> Image:
+    """Return the image, pulled first where the policy says so."""
+    if policy != "always":
+        try:
+            with engine_errors(f"Cannot look up the image {name}"):
+                return client.images.get(name)
+        except _Missing:
+            if policy == "never":
+                raise EngineError(
+                    f"There is no image {name} on this machine. Build it, or let morocco pull it "
+                    "(--pull missing)."
+                ) from None
+    try:
+        return _pull(client, name, on_pull)
+    except _Missing as error:
+        raise _not_pullable(name, str(error)) from None
+
+
+def _pull(client: DockerClient, name: str, on_pull: OnPull) -> Image:
+    repository, tag = parse_repository_tag(name)
+    try:
+        for event in client.api.pull(repository, tag or "latest", stream=True, decode=True):
+            if "error" in event:
+                raise _not_pullable(name, event["error"])
+            on_pull(_pull_event(event))
+        return client.images.get(name)
+    except (APIError, RequestException) as error:
+        raise _not_pullable(name, root_cause(error)) from None
+
+
+def _pull_event(event: dict[str, Any]) -> PullEvent:
+    detail = event.get("progressDetail") or {}
+    return PullEvent(
+        event.get("id", ""),
+        event.get("status", ""),
+        int(detail.get("current") or 0),
+        int(detail.get("total") or 0),
+    )
+
+
+def _not_pullable(name: str, cause: str) -> EngineError:
+    return EngineError(
+        f"The image {name} cannot be pulled: {cause.rstrip('.')}. Check its name, or `docker "
+        "login` if it is private; an image of this machine needs no --pull."
+    )
+
+
+class _Missing(EngineError):
+    """The thing asked for is not there."""
+
+
+@contextmanager
+def engine_errors(failed: str) -> Iterator[None]:
+    """Turn what the engine raises, or the way to it, into an EngineError; `failed` begins it."""
+    try:
+        yield
+    except (NotFound, ImageNotFound) as error:
+        raise _Missing(f"{failed}: {error.explanation}") from None
+    except APIError as error:
+        raise EngineError(f"{failed}: {root_cause(error)}") from None
+    except (RequestException, OSError) as error:
+        raise EngineError(
+            f"{failed}: the connection to the Docker engine is lost ({root_cause(error)}). Look "
+            "at its log: journalctl -u docker."
+        ) from None
+
+
+def root_cause(error: BaseException) -> str:
+    """Return the innermost reason, without the wrappings of HTTP."""
+    if isinstance(error, APIError) and error.explanation:
+        return str(error.explanation).strip()
+    while True:
+        inner = next((arg for arg in reversed(error.args) if isinstance(arg, BaseException)), None)
+        following = inner or error.__cause__
+        if following is None:
+            break
+        error = following
+    return str(getattr(error, "strerror", None) or error).strip()
+
+
+def _address() -> str:
+    return os.environ.get("DOCKER_HOST") or "unix:///var/run/docker.sock"
+
+
+_GOING = (404, 409)
+"""What the engine answers of a container that is gone, or is being removed by itself."""
+
+
+def remove_containers(client: DockerClient, suite: str) -> int:
+    """Remove the containers of a suite whose morocco is gone, and return how many they were."""
+
+    with engine_errors("Cannot look for containers of a killed run"):
+        found = client.api.containers(all=True, filters={"label": f"{SUITE_LABEL}={suite}"})
+        orphans = [
+            box for box in found if not is_alive_since(int(box["Labels"][LABEL]), box["Created"])
+        ]
+        for box in orphans:
+            _remove(client, box["Id"])
+    return len(orphans)
+
+
+def _remove(client: DockerClient, container: str) -> None:
+    from docker.errors import APIError
+
+    try:
+        client.api.remove_container(container, v=True, force=True)
+    except APIError as error:
+        if error.status_code not in _GOING:
+            raise

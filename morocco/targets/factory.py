@@ -1,0 +1,74 @@
+"""From the TARGET of the command line to something that can be measured."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+
+from morocco.errors import DataError
+from morocco.hardware.gpu import Gpus
+from morocco.targets.target import EXEC_PREFIX, OnPull, RunOptions, Target, is_process
+
+
+def make_target(
+    spec: str, batch_size: int, options: RunOptions, gpus: Gpus, on_pull: OnPull
+) -> Target:
+    """Return a container or a bare process that can be measured; neither is started yet.
+
+    TargetError for a command that cannot be read, DataError for what is no name of an image.
+    """
+    arguments = ["--batch-size", str(batch_size)]
+    if is_process(spec):
+        return _make_process(spec, arguments, options, gpus)
+    return _make_container(spec, arguments, options, gpus, on_pull)
+
+
+def _make_process(spec: str, arguments: Sequence[str], options: RunOptions, gpus: Gpus) -> Target:
+    """Return a process that sees the GPUs it was given, and no others where some were named."""
+    from morocco.targets.process import ProcessTarget
+
+    visible = {}
+    if options.gpus not in ("auto", "all"):
+        names = ",".join(info.uuid for info in gpus.infos)
+        visible = {"CUDA_VISIBLE_DEVICES": names, "NVIDIA_VISIBLE_DEVICES": names or "void"}
+    env = {**visible, **parse_env(options.env)}
+    command = spec.removeprefix(EXEC_PREFIX)
+    return ProcessTarget(command, arguments, env, options.cores, options.suite)
+
+
+def _make_container(
+    image: str, arguments: Sequence[str], options: RunOptions, gpus: Gpus, on_pull: OnPull
+) -> Target:
+    from morocco.targets.container import ContainerOptions, ContainerTarget
+
+    refuse_no_image(image)
+    limits = ContainerOptions(
+        pull=options.pull,
+        network=options.network,
+        memory=options.memory,
+        cpus=options.cpus,
+        shm_size=options.shm_size,
+        env=parse_env(options.env),
+        cores=options.cores,
+        suite=options.suite,
+    )
+    given = [(info.index, info.uuid) for info in gpus.infos]
+    return ContainerTarget(image, arguments, limits, given, on_pull)
+
+
+def refuse_no_image(image: str) -> None:
+    """Raise DataError for a TARGET that cannot be the name of an image."""
+    if any(letter.isspace() for letter in image):
+        raise DataError(f"{image!r} is no name of an image. If it is a command: 'exec:{image}'.")
+
+
+def parse_env(settings: Sequence[str]) -> dict[str, str]:
+    """Return the variables of `KEY=VALUE` and `KEY`, which takes the value it has here.
+
+    KeyError for one that is not set here.
+    """
+    env = {}
+    for setting in settings:
+        key, equals, value = setting.partition("=")
+        env[key] = value if equals else os.environ[key]
+    return env

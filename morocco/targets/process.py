@@ -1,0 +1,210 @@
+"""A bare process as the target: for machines without a container engine, and for Apptainer."""
+
+from __future__ import annotations
+
+import array
+import fcntl
+import os
+import selectors
+import shlex
+import signal
+import subprocess
+import termios
+import time
+import uuid
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import suppress
+from pathlib import Path
+
+from morocco.errors import TargetError
+from morocco.hardware.host import count_oom_kills, created_at, is_alive_since
+from morocco.targets.target import EXEC_PREFIX, Channel, Exit, Identity, format_cores
+from morocco.util.units import Seconds
+
+_READ_SIZE = 1024 * 1024
+_SIGKILLED = 128 + signal.SIGKILL
+_MARK = "MOROCCO_TARGET"
+"""In the environment of the process and of all it starts, so that none of them can hide."""
+_PATIENCE: Seconds = 5
+"""For killed processes to vanish: those that hold a GPU take their time."""
+
+
+class ProcessTarget:
+    """A command of this machine, in a session of its own, so that Ctrl-C reaches only morocco."""
+
+    def __init__(
+        self,
+        command: str,
+        arguments: Sequence[str],
+        env: Mapping[str, str],
+        cores: Collection[int] = (),
+        suite: str | None = None,
+    ) -> None:
+        """`command` is split as a shell would; `env` is added to the environment.
+
+        It may use these `cores`, all for none, and belongs to this suite.
+        """
+        try:
+            self._args = [*shlex.split(command), *arguments]
+        except ValueError as error:
+            raise TargetError(f"Cannot read the command {command!r}: {error}.") from None
+        if len(self._args) == len(arguments):
+            raise TargetError(f"{EXEC_PREFIX} needs a command, as in 'exec:python infer.py'.")
+        limits = {"cpuset": format_cores(tuple(cores))} if cores else {}
+        self.identity = Identity(EXEC_PREFIX + command, command=tuple(self._args), limits=limits)
+        self._cores = cores
+        self._mark = f"{suite or ''}/{os.getpid()}/{uuid.uuid4().hex}"
+        self._env = {**os.environ, **env, _MARK: self._mark}
+        self._process: subprocess.Popen[bytes] | None = None
+        self._stdin = self._stdin_read_end = -1
+        self._oom_kills: int | None = None
+
+    def __enter__(self) -> ProcessTarget:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._process is not None:
+            self.kill()
+            self._process.wait()
+            for stream in filter(None, (self._process.stdout, self._process.stderr)):
+                stream.close()
+        self._close_stdin_read_end()
+        self.close_input()
+
+    def prepare(self) -> None:
+        """Nothing to do."""
+
+    def start(self) -> Seconds:
+        """Start the process; TargetError where the command cannot be run."""
+        # The read end stays open here too, so that what the target left unread can be counted.
+        self._stdin_read_end, self._stdin = os.pipe()
+        self._oom_kills = count_oom_kills()
+        if self._cores:  # of this thread alone, which starts the process and does nothing else
+            os.sched_setaffinity(0, self._cores)
+        try:
+            self._process = subprocess.Popen(
+                self._args,
+                bufsize=0,
+                stdin=self._stdin_read_end,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.PIPE,
+                env=self._env,
+                start_new_session=True,
+            )
+        except OSError as error:
+            command = shlex.join(self._args)
+            raise TargetError(f"Cannot run `{command}`: {error.strerror}.") from None
+        return time.monotonic()  # Popen returns when the new program has been loaded
+
+    def find_pid(self) -> int | None:
+        """Return the id of the process."""
+        return self._running.pid
+
+    def write(self, data: bytes) -> None:
+        """Feed all of `data`."""
+        rest = memoryview(data)
+        while rest:
+            rest = rest[os.write(self._stdin, rest) :]
+
+    def close_input(self) -> None:
+        """Close the write end, which ends the input."""
+        if self._stdin >= 0:
+            os.close(self._stdin)
+            self._stdin = -1
+
+    def unread_input(self) -> int:
+        """Return how many bytes are left in the pipe, and end a `write` that waits for it."""
+        if self._stdin_read_end < 0:
+            return 0
+        count = array.array("i", [0])
+        fcntl.ioctl(self._stdin_read_end, termios.FIONREAD, count)
+        self._close_stdin_read_end()
+        return count[0]
+
+    def output(self) -> Iterator[tuple[Channel, bytes]]:
+        """Yield stdout and stderr as they come."""
+        channels: tuple[Channel, ...] = ("stdout", "stderr")
+        with selectors.DefaultSelector() as selector:
+            for channel in channels:
+                selector.register(getattr(self._running, channel), selectors.EVENT_READ, channel)
+            while selector.get_map():
+                for key, _ in selector.select():
+                    if data := os.read(key.fd, _READ_SIZE):
+                        yield key.data, data
+                    else:
+                        selector.unregister(key.fileobj)
+
+    def wait(self) -> Exit:
+        """Wait for the process, then end what it left behind, as a container's end does."""
+        pid = self._running.pid
+        os.waitid(os.P_PID, pid, os.WEXITED | os.WNOWAIT)
+        ended = time.monotonic()
+        self._kill_all()
+        code = self._running.wait()
+        code = code if code >= 0 else 128 - code
+        return Exit(code, ended, out_of_memory=code == _SIGKILLED and self._kernel_killed())
+
+    def kill(self) -> None:
+        """Kill the process and all it has started, in whatever session that is now."""
+        if self._process is not None and self._process.returncode is None:
+            self._kill_all()
+
+    @property
+    def _running(self) -> subprocess.Popen[bytes]:
+        if self._process is None:
+            raise RuntimeError("start() comes first")
+        return self._process
+
+    def _kill_all(self) -> None:
+        # Not waited for yet, so the number of the group cannot belong to anybody else.
+        with suppress(ProcessLookupError, PermissionError):
+            os.killpg(self._running.pid, signal.SIGKILL)
+        _kill_until_gone(lambda: list(_find_marked(self._mark)))
+
+    def _kernel_killed(self) -> bool:
+        now = count_oom_kills()
+        return now is not None and self._oom_kills is not None and now > self._oom_kills
+
+    def _close_stdin_read_end(self) -> None:
+        if self._stdin_read_end >= 0:
+            os.close(self._stdin_read_end)
+            self._stdin_read_end = -1
+
+
+def kill_orphans(suite: str) -> int:
+    """End all processes of a suite whose morocco is gone, and return how many they were."""
+    found = set()
+
+    def find() -> list[int]:
+        orphans = [pid for pid, mark in _find_marked(f"{suite}/").items() if _is_orphan(pid, mark)]
+        found.update(orphans)
+        return orphans
+
+    _kill_until_gone(find)
+    return len(found)
+
+
+def _is_orphan(pid: int, mark: str) -> bool:
+    owner, created = mark.split("/")[1], created_at(pid)
+    return created is not None and not is_alive_since(int(owner), created)
+
+
+def _kill_until_gone(find: Callable[[], list[int]]) -> None:
+    deadline = time.monotonic() + _PATIENCE
+    while (left := find()) and time.monotonic() < deadline:
+        for pid in left:
+            with suppress(ProcessLookupError, PermissionError):
+                os.kill(pid, signal.SIGKILL)
+        time.sleep(0.002)
+
+
+def _find_marked(start: str) -> dict[int, str]:
+    """Return the living processes with a mark in their environment that begins so, and it."""
+    variable = f"{_MARK}={start}".encode()
+    found = {}
+    for environ in Path("/proc").glob("[0-9]*/environ"):
+        with suppress(OSError):  # gone by now, or another user's
+            for setting in environ.read_bytes().split(b"\0"):
+                if setting.startswith(variable):
+                    found[int(environ.parent.name)] = setting.decode().partition("=")[2]
+    return found

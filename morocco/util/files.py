@@ -1,0 +1,69 @@
+"""Files that are there whole or not at all."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Any, BinaryIO
+
+from morocco.errors import DataError, OutputError
+
+if sys.version_info >= (3, 11):
+    import tomllib
+else:
+    import tomli as tomllib
+
+
+def write_atomically(path: Path, content: bytes) -> None:
+    """Write a file, or leave the one of that name as it is; OSError as the disk has it."""
+    with open_atomically(path) as file:
+        file.write(content)
+
+
+def write_output(path: Path, content: bytes, what: str) -> None:
+    """Write a file that was asked for, its folder too; OutputError, with the way out, if not."""
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        write_atomically(path, content)
+    except OSError as error:
+        hint = f"Give {what} in a folder that you may write to."
+        raise OutputError(f"Cannot write {path}: {error.strerror}. {hint}") from None
+
+
+@contextmanager
+def open_atomically(path: Path) -> Iterator[BinaryIO]:
+    """Yield a file that gets its name only if all goes well; OSError as the disk has it."""
+    draft = path.with_name(f".{path.name}.{os.getpid()}.tmp")
+    try:
+        with draft.open("wb") as file:
+            yield file
+            file.flush()
+            os.fsync(file.fileno())
+        draft.replace(path)
+    finally:
+        with suppress(OSError):
+            draft.unlink(missing_ok=True)
+
+
+_MAX_SIZE = 1024 * 1024
+
+
+def read_toml(path: Path) -> dict[str, Any]:
+    """Return the content of a TOML file; DataError names the file, and the line that is wrong."""
+    try:
+        with path.open("rb") as file:
+            content = file.read(_MAX_SIZE + 1)
+    except OSError as error:
+        raise DataError(f"Cannot read {path}: {error.strerror}.") from None
+    if len(content) > _MAX_SIZE:
+        raise DataError(f"{path} is larger than 1 MB, so no file of settings.")
+    try:
+        return tomllib.loads(content.decode("utf-8"))
+    except UnicodeDecodeError as error:
+        line = content[: error.start].count(b"\n") + 1
+        raise DataError(f"{path}, line {line}: not UTF-8, so no TOML.") from None
+    except (tomllib.TOMLDecodeError, RecursionError) as error:
+        raise DataError(f"{path} is no TOML: {error}.") from None

@@ -1,0 +1,105 @@
+"""What the command line takes beyond numbers and names: sizes, durations, variables."""
+
+from __future__ import annotations
+
+import os
+import re
+from math import isnan
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from morocco.util.units import Seconds
+
+if TYPE_CHECKING:  # generic since click 8.4
+    _Text = click.ParamType[str]
+    _Span = click.ParamType[Seconds]
+    _List = click.ParamType[tuple[str, ...]]
+else:
+    _Text = _Span = _List = click.ParamType
+
+PATH = click.Path(path_type=Path)
+_SIZE = re.compile(r"0*[1-9][0-9]*[bkmg]", re.IGNORECASE)  # 0 is no limit to Docker
+_DURATION = re.compile(r"([0-9]+(?:\.[0-9]+)?)([smh]?)")
+_SECONDS = {"": 1, "s": 1, "m": 60, "h": 3600}
+
+
+class Size(_Text):
+    """An amount of memory as Docker writes it."""
+
+    name = "size"
+
+    def convert(self, value: str, param: click.Parameter | None, ctx: click.Context | None) -> str:
+        """Return the text itself, once it is known to be right."""
+        if not _SIZE.fullmatch(str(value)):  # a file of settings may hold a number
+            self.fail(f"{value!r} is no size; write it as 512m or 8g.", param, ctx)
+        return value
+
+
+class Duration(_Span):
+    """A time span: 90, 90s, 30m, 2h."""
+
+    name = "duration"
+
+    def convert(
+        self, value: str | Seconds, param: click.Parameter | None, ctx: click.Context | None
+    ) -> Seconds:
+        """Return the span in seconds."""
+        if isinstance(value, float):
+            return value
+        match = _DURATION.fullmatch(str(value).strip())  # a file of settings may hold a number
+        if match is None or float(match[1]) == 0:
+            self.fail(f"{value!r} is no duration; write it as 90s, 30m or 2h.", param, ctx)
+        return float(match[1]) * _SECONDS[match[2]]
+
+
+class Variable(_Text):
+    """A variable of the environment: KEY=VALUE, or KEY alone for the value it has here."""
+
+    name = "key[=value]"
+
+    def convert(self, value: str, param: click.Parameter | None, ctx: click.Context | None) -> str:
+        """Return the text itself, once it is known to have a key."""
+        if not value.partition("=")[0]:
+            self.fail(f"{value!r} is not KEY=VALUE.", param, ctx)
+        if "=" not in value and value not in os.environ:
+            self.fail(f"{value} is not set here; write {value}=VALUE.", param, ctx)
+        return value
+
+
+class Number(click.FloatRange):
+    """A number in a range, which `nan` is not."""
+
+    def convert(
+        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
+    ) -> float:
+        """Return the number."""
+        number = float(super().convert(value, param, ctx))
+        if isnan(number):
+            self.fail(f"{value!r} is no number.", param, ctx)
+        return number
+
+
+class Names(_List):
+    """Names with commas between them; a list in a file of settings."""
+
+    name = "a,b,c"
+
+    def convert(
+        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
+    ) -> tuple[str, ...]:
+        """Return the names, each once."""
+        names = value.split(",") if isinstance(value, str) else value
+        if not isinstance(names, (list, tuple)) or not all(isinstance(n, str) for n in names):
+            self.fail(f"{value!r} is no list of names; write them as a,b,c.", param, ctx)
+        stripped = [name.strip() for name in names]
+        if not stripped or not all(stripped):
+            self.fail(f"{value!r} holds an empty name; write them as a,b,c.", param, ctx)
+        return tuple(dict.fromkeys(stripped))
+
+
+def warn(*messages: str) -> None:
+    """Print each message to stderr as a warning."""
+    for message in messages:
+        click.echo(f"morocco: warning: {message}", err=True)

@@ -1,0 +1,289 @@
+"""`morocco pack`: the same logs make the same zip, and only what `check` takes is handed out."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import stat
+import subprocess
+import sys
+import tempfile
+import zipfile
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from morocco.errors import DataError
+from morocco.logs.discovery import collect_logs
+from morocco.logs.pack import pack_logs
+from morocco.logs.samples import Sample
+from morocco.logs.submission import load_submission
+from runs import run_morocco
+
+PROFILE = """
+name = "one task"
+tasks = ["parus"]
+runs = 1
+"""
+
+
+def write_log(path: Path, seconds: float = 20.0, start: float = 1.7e9) -> Path:
+    """Write a run that `check` has nothing against, three lines a second."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    samples = [
+        Sample(start + beat / 3, 1.0, 2**30 + beat, 0.9, 2**31) for beat in range(int(seconds * 3))
+    ]
+    samples += [Sample(start + seconds - 0.2, 1.0, 2**30, 0.0, 2**31), Sample(start + seconds)]
+    path.write_text("".join(sample.to_line() + "\n" for sample in samples))
+    return path
+
+
+def write_logs(folder: Path, task: str = "parus") -> Path:
+    start = 1.7e9 + 1000 * len(list(folder.rglob("*.jsonl")))
+    write_log(folder / task / "1_1_01.jsonl", 5.0, start)
+    log = write_log(folder / task / "2000_32_01.jsonl", 60.0, start + 500)
+    log.with_suffix(".json").write_text(json.dumps({"format": 1, "task": task}))
+    return folder
+
+
+@pytest.fixture
+def logs(tmp_path: Path) -> Path:
+    return write_logs(tmp_path / "logs")
+
+
+@pytest.fixture
+def output(tmp_path: Path) -> Path:
+    return tmp_path / "out" / "logs.zip"
+
+
+@pytest.fixture
+def profile(tmp_path: Path) -> Path:
+    path = tmp_path / "profile.toml"
+    path.write_text(PROFILE)
+    return path
+
+
+def names_in(path: Path) -> list[str]:
+    with zipfile.ZipFile(path) as archive:
+        return archive.namelist()
+
+
+def test_a_valid_submission_is_packed(logs: Path, output: Path, profile: Path) -> None:
+    done = run_morocco("pack", logs, "-o", output, "--profile", profile).succeeds()
+    assert done.stdout == f"{output}\n"
+    assert done.stderr.endswith("VALID\n2 logs, 1 record\n")
+    assert names_in(output) == [
+        "parus/1_1_01.jsonl",
+        "parus/2000_32_01.json",
+        "parus/2000_32_01.jsonl",
+    ]
+
+
+def test_an_invalid_one_is_not_and_the_way_out_is_named(logs: Path, output: Path) -> None:
+    done = run_morocco("pack", logs, "-o", output)
+    assert (done.code, done.stdout) == (1, "")
+    report, _, error = done.stderr.partition("morocco: error: ")
+    told = run_morocco("check", logs).stdout.splitlines()
+    assert report.splitlines() == [line for line in told if not line.startswith("Yes")]
+    assert report.endswith("INVALID\n")
+    assert "Nothing was packed" in error
+    assert "--no-check" in error
+    assert not output.exists()
+    assert run_morocco("pack", logs, "-o", output, "--no-check").succeeds().stdout == f"{output}\n"
+
+
+def test_check_and_stats_say_of_the_zip_what_they_say_of_the_folder(
+    logs: Path, output: Path, profile: Path
+) -> None:
+    write_logs(logs, "rcb")
+    run_morocco("pack", logs, "-o", output, "--no-check").succeeds()
+    for command in (["check", "--profile", profile], ["stats"], ["stats", "--format", "table"]):
+        of_folder, of_zip = run_morocco(*command, logs), run_morocco(*command, output)
+        assert of_zip.stdout == of_folder.stdout
+        assert of_zip.code == of_folder.code
+
+
+def test_the_same_logs_make_the_same_bytes_wherever_they_lie(tmp_path: Path, logs: Path) -> None:
+    other = tmp_path / "far" / "away"
+    shutil.copytree(logs, other / "rubert")
+    for file in other.rglob("*.json*"):
+        os.utime(file, (1, 1))
+        file.chmod(0o600)
+    (other / "rubert" / "empty").mkdir()
+    first, second, third = (tmp_path / f"{name}.zip" for name in "abc")
+    umask = os.umask(0o077)
+    try:
+        pack_logs([logs], first)
+        pack_logs(sorted(other.rglob("*.jsonl"), reverse=True), second)
+        pack_logs([first], third)
+    finally:
+        os.umask(umask)
+    assert first.read_bytes() == second.read_bytes() == third.read_bytes()
+
+
+def test_nothing_in_the_zip_tells_of_the_machine(logs: Path, output: Path) -> None:
+    pack_logs([logs], output)
+    with zipfile.ZipFile(output) as archive:
+        for entry in archive.infolist():
+            assert entry.date_time == (1980, 1, 1, 0, 0, 0)
+            assert entry.external_attr >> 16 == stat.S_IFREG | 0o644
+            assert (entry.create_system, entry.extra, entry.comment) == (3, b"", b"")
+
+
+def test_several_models_keep_their_folders(tmp_path: Path, output: Path) -> None:
+    paths = [write_logs(tmp_path / lab / "rubert") for lab in ("ours", "theirs")]
+    paths.append(write_logs(tmp_path / "gpt"))
+    pack_logs(paths, output)
+    models = {log.model for log in collect_logs(paths).logs}
+    assert {"ours/rubert", "theirs/rubert"} < models
+    logs = {name for name in names_in(output) if name.endswith("1_1_01.jsonl")}
+    assert logs == {f"{model}/parus/1_1_01.jsonl" for model in models}
+    assert {log.model for log in collect_logs([output]).logs} == models
+
+
+def test_what_does_not_belong_is_left_out_and_named(logs: Path, output: Path) -> None:
+    for name in ("1_1_02.jsonl.failed", "1_1_02.failed.json", "1_1_03.jsonl.part", "notes.txt"):
+        (logs / "parus" / name).write_text("{}")
+    done = run_morocco("pack", logs, "-o", output, "--no-check").succeeds()
+    assert [warning.rpartition("/")[2] for warning in done.warnings] == [
+        "1_1_02.jsonl.failed: a run that failed, passed over",
+        "1_1_03.jsonl.part: a run that was cut off or goes on, passed over",
+    ]
+    assert len(names_in(output)) == 3
+
+
+def test_a_zip_that_is_there_stays_unless_told_otherwise(logs: Path, output: Path) -> None:
+    output.parent.mkdir()
+    output.write_text("submitted")
+    said = run_morocco("pack", logs, "-o", output, "--no-check").fails(3)
+    assert said == f"{output} is there already. Choose another name, or replace it with --force."
+    assert output.read_text() == "submitted"
+    run_morocco("pack", logs, "-o", output, "--no-check", "--force").succeeds()
+    assert len(names_in(output)) == 3
+
+
+def test_a_folder_or_a_device_is_no_zip(logs: Path, tmp_path: Path) -> None:
+    said = run_morocco("pack", logs, "-o", tmp_path, "--no-check", "--force").fails(3)
+    assert "is a folder; name the zip" in said
+    os.mkfifo(tmp_path / "pipe")
+    said = run_morocco("pack", logs, "-o", tmp_path / "pipe", "--no-check", "--force").fails(3)
+    assert "is no file; name the zip" in said
+
+
+def test_a_zip_inside_the_folder_of_logs_is_not_packed_again(logs: Path) -> None:
+    pack_logs([logs], logs / "logs.zip")
+    before = (logs / "logs.zip").read_bytes()
+    pack_logs([logs], logs / "logs.zip")
+    assert (logs / "logs.zip").read_bytes() == before
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "said"),
+    [
+        ("parus/1_1_02.jsonl", b"x" * 70_000, r"1_1_02\.jsonl, line 1: longer than 64 KB"),
+        ("parus/1_1_01.json", b" " * 2**20 + b"{}", r"record of .*1_1_01\.jsonl is longer than"),
+        ("a\\b/1_1_01.jsonl", b"{}\n", "would be refused:\n.*has a backslash in its path"),
+        ("a\x1b/1_1_01.jsonl", b"{}\n", "cannot be printed, so it cannot be packed; rename it"),
+        (b"a\xff/1_1_01.jsonl", b"{}\n", "cannot be printed, so it cannot be packed; rename it"),
+        ("parus/1_1_02.jsonl", b"{}\n" * 50_000, "would be refused:\n.*more than 200 times"),
+    ],
+)
+def test_what_check_would_refuse_is_not_packed(
+    logs: Path, output: Path, name: str | bytes, content: bytes, said: str
+) -> None:
+    path = logs / os.fsdecode(name)
+    path.parent.mkdir(exist_ok=True)
+    path.write_bytes(content)
+    with pytest.raises(DataError, match=said):
+        pack_logs([logs], output)
+    assert list(output.parent.iterdir()) == []
+
+
+def test_more_logs_than_a_zip_may_hold_are_not_packed(tmp_path: Path, output: Path) -> None:
+    folder = tmp_path / "logs" / "parus"
+    folder.mkdir(parents=True)
+    for index in range(10_001):
+        (folder / f"1_1_{index}.jsonl").write_text("{}")
+    with pytest.raises(DataError, match="would be refused:\n  has 10,001 entries"):
+        pack_logs([folder], output)
+    assert list(output.parent.iterdir()) == []
+
+
+def test_more_bytes_than_a_zip_may_hold_are_not_packed(logs: Path, output: Path) -> None:
+    with (logs / "parus" / "1_1_02.jsonl").open("wb") as file:
+        for _ in range(300):
+            file.write((b" " * 1023 + b"\n") * 2**10)
+    with pytest.raises(DataError, match="take more than 256 MB, the most"):
+        pack_logs([logs], output)
+    assert list(output.parent.iterdir()) == []
+
+
+FULL_DISK = """
+import resource, signal, sys
+from morocco.__main__ import main
+signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+resource.setrlimit(resource.RLIMIT_FSIZE, (500, 500))
+main()
+"""
+"""No file may grow beyond 500 bytes, which fails as a full disk does."""
+
+
+def test_a_full_disk_leaves_no_broken_zip(logs: Path, output: Path) -> None:
+    output.parent.mkdir()
+    output.write_text("submitted")
+    options = ["pack", str(logs), "-o", str(output), "--no-check", "--force"]
+    done = subprocess.run(
+        [sys.executable, "-c", FULL_DISK, *options], capture_output=True, text=True, check=False
+    )
+    assert (done.returncode, done.stdout) == (6, "")
+    assert done.stderr == f"morocco: error: Cannot write {output}: File too large.\n"
+    assert [path.read_text() for path in output.parent.iterdir()] == ["submitted"]
+
+
+def test_a_folder_that_cannot_be_written_to_is_an_error(logs: Path) -> None:
+    said = run_morocco("pack", logs, "-o", "/proc/logs.zip", "--no-check").fails(6)
+    assert said.startswith("Cannot write /proc/logs.zip: ")
+
+
+numbers = st.none() | st.floats(0, 2.0**62) | st.integers(0, 2**50)
+texts = st.lists(st.builds(Sample, st.integers(0, 99), *[numbers] * 4), min_size=1).map(
+    lambda samples: "".join(sample.to_line() + "\n" for sample in sorted(samples, key=min_key))
+)
+files = st.dictionaries(
+    st.tuples(st.sampled_from(["ruBERT", "b c"]), st.sampled_from(["parus", "ЛиДиРус"])).flatmap(
+        lambda parts: st.integers(0, 99).map(lambda index: (*parts, f"2000_32_{index}"))
+    ),
+    st.tuples(texts, st.none() | st.dictionaries(st.text(), st.integers(-9, 9))),
+    min_size=1,
+    max_size=4,
+)
+
+
+def min_key(sample: Sample) -> float:
+    return sample.timestamp
+
+
+@given(files)
+def test_what_was_packed_reads_as_it_was(
+    written: dict[tuple[str, str, str], tuple[str, dict[str, int] | None]],
+) -> None:
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name, "logs")
+        for (model, task, stem), (text, record) in written.items():
+            path = folder / model / task / f"{stem}.jsonl"
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(text)
+            if record is not None:
+                path.with_suffix(".json").write_text(json.dumps(record))
+        packed = pack_logs([folder], Path(name, "logs.zip"))
+        before, after = load_submission([folder]), load_submission([Path(name, "logs.zip")])
+    assert packed.logs == len(written)
+    assert (before.many_models, len(before.entries)) == (after.many_models, len(after.entries))
+    for one, other in zip(before.entries, after.entries, strict=True):
+        assert (one.path, one.digest, one.record) == (other.path, other.digest, other.record)
+        assert one.log is not None
+        assert other.log is not None
+        assert one.log.samples == other.log.samples

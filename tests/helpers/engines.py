@@ -1,0 +1,206 @@
+"""Engines that misbehave: one slow to answer, one that can be killed without harm to others."""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+import re
+import shutil
+import socket
+import subprocess
+import tarfile
+import tempfile
+import threading
+import time
+from collections.abc import Sequence
+from contextlib import ExitStack, closing, suppress
+from pathlib import Path
+
+from docker import DockerClient
+
+from runs import PATIENCE, until
+
+SOCKET = "/var/run/docker.sock"
+
+
+def as_root() -> list[str] | None:
+    """Return what stands before a command that only root may run; None where that is not to be."""
+    if os.geteuid() == 0:
+        return []
+    sudo = shutil.which("sudo")
+    asked = sudo and subprocess.run([sudo, "-n", "true"], capture_output=True, check=False)
+    return [sudo, "-n"] if sudo and asked and asked.returncode == 0 else None
+
+
+class SlowEngine:
+    """Passes everything on to the engine, but holds back one kind of request for a while."""
+
+    def __init__(self, folder: Path, request: str, delay: float) -> None:
+        """`request` is a part of the request's path."""
+        self.address = f"unix://{folder}/slow.sock"
+        self.asked = threading.Event()
+        """Set once the request has come."""
+        self._request = re.compile(rb"POST \S*" + re.escape(request.encode()))
+        self._delay = delay
+        self._server = socket.socket(socket.AF_UNIX)
+        self._server.bind(f"{folder}/slow.sock")
+        self._server.listen()
+        self._threads = [threading.Thread(target=self._serve)]
+
+    def __enter__(self) -> SlowEngine:
+        self._threads[0].start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """Wait until all that was asked is answered."""
+        self._server.shutdown(socket.SHUT_RDWR)
+        for thread in self._threads:
+            thread.join()
+        self._server.close()
+
+    def _serve(self) -> None:
+        with suppress(OSError):
+            while True:
+                client, _ = self._server.accept()
+                self._threads.append(threading.Thread(target=self._pass_on, args=(client,)))
+                self._threads[-1].start()
+
+    def _pass_on(self, client: socket.socket) -> None:
+        with client, socket.socket(socket.AF_UNIX) as engine:
+            engine.connect(SOCKET)
+            answers = threading.Thread(target=_copy, args=(engine, client))
+            answers.start()
+            while data := client.recv(65536):
+                held_back = self._request.match(data) is not None
+                if held_back:
+                    self.asked.set()
+                    time.sleep(self._delay)
+                engine.sendall(data)
+                if held_back:
+                    time.sleep(self._delay)  # to act on it, whether or not anybody waits
+            with suppress(OSError):
+                engine.shutdown(socket.SHUT_RDWR)  # or an attached stream would never end
+            answers.join()
+
+
+def _copy(source: socket.socket, sink: socket.socket) -> None:
+    with suppress(OSError):
+        while data := source.recv(65536):
+            sink.sendall(data)
+        sink.shutdown(socket.SHUT_WR)
+
+
+class SecondEngine:
+    """A Docker engine of its own; leaving the context removes all of it, also after `kill`."""
+
+    image = "sleeper"
+    """What it has: an image that prints its input, then sleeps."""
+
+    def __init__(self, root: Sequence[str]) -> None:
+        """`root` stands before a command that only root may run."""
+        self._root = root
+        self._folder = Path(tempfile.mkdtemp(prefix="engine-"))  # short, as it has to hold sockets
+        self._engine: subprocess.Popen[bytes] | None = None
+        self._came_up = False
+        self._orphans: list[int] = []
+        self._path = os.environ["PATH"]
+        """Where the engine looks for its helpers."""
+        self.address = f"unix://{self._folder}/sock"
+
+    def __enter__(self) -> SecondEngine:
+        with ExitStack() as stack:
+            stack.callback(self._clean_up)
+            self._start().close()
+            self.make_image(self.image, "/bin/sh", "-c", "cat; sleep 600")
+            stack.pop_all()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._clean_up()
+
+    def make_image(self, name: str, *entrypoint: str) -> None:
+        """Make an image that has sh, cat and sleep, and nothing else."""
+        with closing(DockerClient(self.address)) as client:
+            client.api.import_image_from_data(
+                _pack("/bin/sh", "/bin/cat", "/bin/sleep"),
+                repository=name,
+                changes=[f"ENTRYPOINT {json.dumps(entrypoint)}"],
+            )
+
+    def kill(self) -> None:
+        """End the engine as a crash would: its containers go on."""
+        with closing(DockerClient(self.address)) as client:
+            self._orphans = [box.attrs["State"]["Pid"] for box in client.containers.list()]
+        self._stop("KILL")
+
+    def _start(self) -> DockerClient:
+        folder = self._folder
+        # That of containerd, which goes down a moment after its engine: this one would wait for it.
+        self._run("rm", "-f", f"{folder}/pid", f"{folder}/exec/containerd/containerd.pid")
+        command = [
+            # In a network of its own: without a bridge, an engine removes that of the first one.
+            *(*self._root, "unshare", "--net", "env", f"PATH={self._path}", "dockerd"),
+            *("--host", self.address, "--pidfile", f"{folder}/pid"),
+            *("--data-root", f"{folder}/data", "--exec-root", f"{folder}/exec"),
+            *("--bridge=none", "--iptables=false", "--ip-forward=false", "--ip-masq=false"),
+        ]
+        with (folder / "log").open("a") as log:
+            # In a session of its own: Ctrl-C is for the tests, which need the engine to clean up.
+            self._engine = subprocess.Popen(command, stdout=log, stderr=log, start_new_session=True)
+        until(self._answers)
+        self._came_up = True
+        return DockerClient(self.address)
+
+    def _answers(self) -> bool:
+        assert self._engine
+        assert self._engine.poll() is None, (self._folder / "log").read_text()
+        with socket.socket(socket.AF_UNIX) as probe:
+            return probe.connect_ex(f"{self._folder}/sock") == 0
+
+    def _stop(self, how: str) -> None:
+        if self._engine is not None and self._engine.poll() is None:
+            pid = self._folder / "pid"  # the engine's own: ours may be that of sudo
+            self._run("kill", f"-{how}", pid.read_text() if pid.exists() else str(self._engine.pid))
+            self._engine.wait(PATIENCE)
+
+    def _clean_up(self) -> None:
+        """Remove everything; a step that fails keeps no other from being taken."""
+        with ExitStack() as steps:  # the last one first
+            steps.callback(self._run, "rm", "-r", str(self._folder))
+            steps.callback(self._unmount)
+            steps.callback(self._stop, "TERM")
+            steps.callback(self._remove_containers)
+
+    def _remove_containers(self) -> None:
+        """Remove all of them, which an engine that died has to be started again for."""
+        for pid in self._orphans:
+            self._run("kill", "-KILL", str(pid))
+        if not self._came_up:
+            return
+        dead = self._engine is None or self._engine.poll() is not None
+        with closing(self._start() if dead else DockerClient(self.address)) as client:
+            for box in client.containers.list(all=True):
+                box.remove(force=True)
+
+    def _unmount(self) -> None:
+        mounted = [line.split()[1] for line in Path("/proc/mounts").read_text().splitlines()]
+        for place in reversed(mounted):
+            if place.startswith(f"{self._folder}/"):
+                self._run("umount", place)
+
+    def _run(self, *command: str) -> None:
+        subprocess.run([*self._root, *command], check=True)
+
+
+def _pack(*programs: str) -> bytes:
+    """Return a tar of programs and the libraries they are linked with."""
+    files = set(programs)
+    for program in programs:
+        listed = subprocess.run(["ldd", program], stdout=subprocess.PIPE, text=True, check=True)
+        files.update(re.findall(r"(/\S+) \(0x", listed.stdout))
+    packed = io.BytesIO()
+    with tarfile.open(fileobj=packed, mode="w") as tar:
+        for file in files:
+            tar.add(Path(file).resolve(), file)
+    return packed.getvalue()

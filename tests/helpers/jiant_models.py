@@ -1,0 +1,176 @@
+"""What the tests of the jiant example run on: tiny models with random weights, trained on toys."""
+
+import atexit
+import io
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterable, Mapping
+from contextlib import redirect_stderr
+from dataclasses import dataclass
+from functools import cache
+from importlib.util import find_spec
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import pytest
+
+if not (find_spec("torch") and find_spec("transformers")):
+    _REASON = (
+        "NOT TESTED: NO PYTORCH OR NO TRANSFORMERS. Install them: pip install -e '.[examples]'"
+    )
+    if os.environ.get("CI"):
+        pytest.fail(_REASON, pytrace=False)
+    pytest.skip(_REASON, allow_module_level=True)
+
+import torch
+
+import random_model
+from checkpoint import load
+from predictor import Predictor
+from pretrained import prepare
+from records import Record
+from tasks import TASKS, Task
+from tokens import Tokens
+from toys import write_toys
+from training import Plan, train
+from windows import make_windows
+
+JIANT = Path(random_model.__file__).parent
+DATA = JIANT.with_name("data")
+SHAPES = ("bert-tiny", "gpt2-tiny")
+"""One of each architecture."""
+TRAINED = [name for name, task in TASKS.items() if not task.weights]
+"""The tasks that have weights of their own."""
+
+Completed = subprocess.CompletedProcess[str]
+
+_STEP = re.compile(r"step (\d+) of \d+: loss ([\d.]+), validation ([\d.]+)")
+_PATIENCE = 120
+"""Seconds that a run may take before it counts as hanging."""
+
+torch.set_num_threads(1)  # more are no help to models as small
+
+
+@dataclass(frozen=True)
+class Step:
+    """A line of the log of a training."""
+
+    number: int
+    loss: float
+    validation: float
+
+
+@dataclass(frozen=True)
+class Trained:
+    """A model that has learnt a task."""
+
+    out_dir: Path
+    steps: list[Step]
+    """Those after which it was validated."""
+    facts: Mapping[str, Any]
+    """What training.json tells."""
+
+
+@cache
+def workplace() -> Path:
+    """Return a folder that is removed in the end."""
+    folder = TemporaryDirectory(prefix="jiant-")
+    atexit.register(folder.cleanup)
+    return Path(folder.name)
+
+
+@cache
+def toys() -> Path:
+    """Return the data folder of the toys."""
+    write_toys(workplace() / "toys")
+    return workplace() / "toys"
+
+
+@cache
+def pretrained(shape: str) -> Path:
+    """Return the folder of a model as the hub has them, its tokenizer trained on all texts."""
+    folder = workplace() / shape
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(sys, "argv", ["random_model.py", shape, str(folder), str(texts())])
+        random_model.main()
+    return folder
+
+
+@cache
+def texts() -> Path:
+    """Return a folder with the texts of the toys and of the repository."""
+    for name, folder in (("toys", toys()), ("data", DATA)):
+        for title in TASKS.values():
+            shutil.copytree(folder / title.title, workplace() / "texts" / f"{name}-{title.title}")
+    return workplace() / "texts"
+
+
+@cache
+def tokens_of(shape: str) -> Tokens:
+    """Return the tokens of a model, as training makes them ready."""
+    return prepare(str(pretrained(shape)), workplace() / f"tokens-of-{shape}")[1]
+
+
+@cache
+def trained(shape: str, task: str) -> Trained:
+    """Return a model that has learnt a toy; all tasks of a shape share a folder."""
+    out_dir = workplace() / f"trained-{shape}"
+    return train_toy(TASKS[task], out_dir, model=str(pretrained(shape)), steps=120)
+
+
+def train_toy(task: Task, out_dir: Path, data_dir: Path | None = None, **plan: Any) -> Trained:
+    """Train with a learning rate for random weights, quietly."""
+    log = io.StringIO()
+    with redirect_stderr(log):
+        train(Plan(**{"learning_rate": 1e-3, **plan}), task, out_dir, data_dir or toys())
+    steps = [
+        Step(int(number), float(loss), float(validation))
+        for number, loss, validation in _STEP.findall(log.getvalue())
+    ]
+    text = (out_dir / task.name / "training.json").read_text(encoding="utf-8")
+    return Trained(out_dir, steps, json.loads(text))
+
+
+def validation_text(task: str, folder: Path | None = None) -> str:
+    """Return the file of the toys, or of another data folder, that a task is validated on."""
+    split = "LiDiRus" if task == "lidirus" else "val"
+    path = (folder or toys()) / TASKS[task].title / f"{split}.jsonl"
+    return path.read_text(encoding="utf-8")
+
+
+def validation_records(task: str, folder: Path | None = None) -> list[Record]:
+    """Return the records that a task is validated on."""
+    return [json.loads(line) for line in validation_text(task, folder).splitlines()]
+
+
+def predict(
+    out_dir: Path,
+    task: str,
+    records: Iterable[Record],
+    batch_size: int = 8,
+    dtype: torch.dtype = torch.float32,
+) -> list[Record]:
+    """Return what the weights in a folder answer."""
+    tokens = Tokens.load(out_dir)
+    network = load(out_dir, TASKS[task], tokens.settings, dtype)
+    predictor = Predictor(network, TASKS[task], torch.device("cpu"))
+    windows = make_windows(map(TASKS[task].read, records), tokens, batch_size)
+    return [prediction for window in predictor.predict(windows) for prediction in window]
+
+
+def run(*arguments: object, records: str = "", **environment: str) -> Completed:
+    """Run main.py as its users do."""
+    return subprocess.run(
+        [sys.executable, str(JIANT / "main.py"), *map(str, arguments)],
+        input=records,
+        capture_output=True,
+        encoding="utf-8",
+        check=False,
+        timeout=_PATIENCE,
+        env={**os.environ, "OMP_NUM_THREADS": "1", **environment},
+    )

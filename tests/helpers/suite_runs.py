@@ -1,0 +1,181 @@
+"""Runs `morocco suite` on twenty made-up records a task, and looks at what it left."""
+
+from __future__ import annotations
+
+import json
+import os
+import shlex
+import signal
+import uuid
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from morocco.tasks import TASKS
+from runs import Finished, Run, processes_with, read_record
+
+TWO = ("--tasks", "parus,rcb")
+PARUS = ["parus/1_1_01", "parus/20_4_01", "parus/1_1_02", "parus/20_4_02"]
+"""The runs of one task, in the order in which they are done."""
+
+_MARK = "MOROCCO_TESTS_SUITE"
+_DIARIST = """
+records=$(cat)
+size=$(printf '%s\\n' "$records" | wc -l)
+cores=$(grep Cpus_allowed_list /proc/self/status | cut -f 2)
+gpus=${{CUDA_VISIBLE_DEVICES-any}}
+echo "$0 $2 $size $$ ${{gpus:-none}} $cores" >> {diary}
+{then}
+printf '%s\\n' "$records"
+"""
+
+
+@dataclass(frozen=True)
+class Entry:
+    """What a target wrote down of one run of it."""
+
+    task: str
+    batch_size: int
+    records: int
+    pid: int
+    gpus: str
+    """The GPUs it sees, or "none"; "any" if nothing was said of them."""
+    cores: frozenset[int]
+
+    @classmethod
+    def parse(cls, line: str) -> Entry:
+        task, batch_size, records, pid, gpus, cores = line.split()
+        return cls(task, int(batch_size), int(records), int(pid), gpus, parse_cores(cores))
+
+
+class Suites:
+    """Runs `morocco suite` on PARus twice in batches of four, unless told otherwise."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.data, self.logs = folder / "data", folder / "logs"
+        self._diary = folder / "diary"
+        self._mark = uuid.uuid4().hex
+        self.pids: list[int] = []
+        for task in TASKS.values():
+            path = self.data / task.title / task.validation
+            path.parent.mkdir(parents=True)
+            path.write_text("".join(f'{{"idx": {idx}}}\n' for idx in range(20)))
+
+    def target(self, then: str = "") -> str:
+        """Return a target that keeps a diary, does what `then` says, and predicts its input.
+
+        `then` is of the shell's language: $0 is the task, $2 the batch size.
+        """
+        script = _DIARIST.format(diary=shlex.quote(str(self._diary)), then=then)
+        return f"exec:sh -c {shlex.quote(script)} {{task}}"
+
+    def hang_at(self, number: int) -> str:
+        """Return a target of which one run, counted from 1 with the warm-ups, never ends."""
+        return self.target(
+            f"[ $(wc -l < {shlex.quote(str(self._diary))}) -ne {number} ] || sleep 600"
+        )
+
+    def start(
+        self, *options: object, target: str | None = None, logs: Path | None = None, **streams: Any
+    ) -> Run:
+        """Return a suite that has just begun."""
+        defaults = ("--tasks", "parus", "--input-size", 20, "--batch-size", 4, "--repeats", 2)
+        place = ("--logs", logs or self.logs)
+        return self.run(target or self.target(), self.data, *defaults, *place, *options, **streams)
+
+    def __call__(self, *options: object, **more: Any) -> Finished:
+        """Run to the end."""
+        with self.start(*options, **more) as run:
+            return run.finish()
+
+    def run(self, *args: object, env: Mapping[str, str] | None = None, **streams: Any) -> Run:
+        """Return a suite that has just begun, with nothing but these arguments."""
+        run = Run("suite", *args, env={**(env or {}), _MARK: self._mark}, **streams)
+        self.pids.append(run.pid)
+        return run
+
+    @property
+    def diary(self) -> list[Entry]:
+        """All runs of targets, warm-ups too, in the order in which they came to it."""
+        text = self._diary.read_text() if self._diary.exists() else ""
+        return [Entry.parse(line) for line in text.splitlines()]
+
+    def log(self, name: str) -> Path:
+        return self.logs / f"{name}.jsonl"
+
+    @property
+    def done(self) -> list[str]:
+        """The finished runs by name, in the order in which they were started."""
+        found = [
+            path for path in self.logs.rglob("*_*_*.jsonl") if path.with_suffix(".json").exists()
+        ]
+        found.sort(key=lambda log: str(read_record(log)["started"]))
+        return [str(log.relative_to(self.logs).with_suffix("")) for log in found]
+
+    @property
+    def others(self) -> list[str]:
+        """All other files, except the one by which the suite holds the folder."""
+        files = {
+            str(path.relative_to(self.logs)) for path in self.logs.rglob("*") if path.is_file()
+        }
+        logs = {f"{name}{ending}" for name in self.done for ending in (".json", ".jsonl")}
+        return sorted(files - logs - {".morocco-suite"})
+
+    def snapshot(self) -> dict[str, tuple[bytes, int]]:
+        """Return the content and the time of the last change of every finished log and record."""
+        paths = [
+            self.log(name).with_suffix(end) for name in self.done for end in (".json", ".jsonl")
+        ]
+        return {str(path): (path.read_bytes(), path.stat().st_mtime_ns) for path in paths}
+
+    @property
+    def processes(self) -> list[int]:
+        """All that has been started by any of the suites and still lives."""
+        return processes_with(f"{_MARK}={self._mark}")
+
+    def clean_up(self) -> None:
+        """End whatever is left; a test that fails may leave a target behind."""
+        for pid in self.processes:
+            os.kill(pid, signal.SIGKILL)
+
+
+def kill(run: Run) -> None:
+    """Kill a suite as nothing can be killed more suddenly."""
+    run.send(signal.SIGKILL)
+    run.process.wait()
+
+
+def error_of(finished: Finished, code: int) -> str:
+    """Return what a suite said in the end, after all it told on the way."""
+    assert finished.code == code, (finished.code, finished.stderr)
+    assert "Traceback" not in finished.stderr
+    _, found, error = finished.stderr.partition("morocco: error: ")
+    assert found, finished.stderr
+    return error.rstrip("\n")
+
+
+def parse_cores(text: str) -> frozenset[int]:
+    """Return the cores of `0,2-4`, as the kernel and Docker write them."""
+    spans = [part.partition("-") for part in text.split(",")]
+    return frozenset(n for a, _, b in spans for n in range(int(a), int(b or a) + 1))
+
+
+def write_config(path: Path, content: str, **settings: object) -> Path:
+    """Write the file of a suite; settings go before its tables."""
+    lines = [f"{name} = {json.dumps(str(value))}\n" for name, value in settings.items()]
+    path.write_text("".join(lines) + content)
+    return path
+
+
+def wait_for(path: Path) -> str:
+    """Return what makes a target wait until there is such a file."""
+    return f"until [ -e {shlex.quote(str(path))} ]; do sleep 0.05; done"
+
+
+def is_alive(pid: int) -> bool:
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] not in "ZX"
+    except OSError:
+        return False

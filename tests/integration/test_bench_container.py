@@ -1,0 +1,154 @@
+"""`morocco bench IMAGE`: what only holds for a container, on the engine of this machine."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from conftest import BASE, BuildImage, Command, Metronome
+from docker import DockerClient
+from docker.errors import NotFound
+from docker.models.containers import Container
+
+from runs import Bench, Run, read_failed_record, read_log, read_record, until
+
+LOOK_AROUND = """
+import json, os, sys
+sys.stdin.read()
+disk = os.statvfs("/dev/shm")
+print(json.dumps({
+    "environment": dict(os.environ),
+    "networks": os.listdir("/sys/class/net"),
+    "routes": open("/proc/net/route").read().splitlines()[1:],
+    "shm": disk.f_blocks * disk.f_frsize,
+}))
+"""
+
+
+def container_of(engine: DockerClient, run: Run) -> Container:
+    """Return the container of a run, once it runs."""
+
+    def find() -> list[Container]:
+        return engine.containers.list(filters={"label": f"morocco={run.pid}"})
+
+    (container,) = until(find)
+    return container
+
+
+def look_around(image: Command, bench: Bench, tmp_path: Path, *options: str, **more: Any) -> Any:
+    """Return what a container sees of the world."""
+    kept = tmp_path / "predictions.jsonl"
+    target = image("python3", "-c", LOOK_AROUND)
+    bench(target, *options, "--predictions", kept, **more).succeeds()
+    return json.loads(kept.read_text())
+
+
+def networks_here() -> list[str]:
+    return sorted(path.name for path in Path("/sys/class/net").iterdir())
+
+
+def test_a_container_has_one_gigabyte_of_shared_memory_and_no_network(
+    command_image: Command, bench: Bench, tmp_path: Path
+) -> None:
+    seen = look_around(command_image, bench, tmp_path)
+    assert seen["shm"] == 2**30
+    assert seen["routes"] == []
+    assert sorted(seen["networks"]) != networks_here()
+
+
+def test_options_reach_the_container(command_image: Command, bench: Bench, tmp_path: Path) -> None:
+    options = ("--network", "host", "--shm-size", "64m", "-e", "COLOUR=dark red", "-e", "HERE")
+    seen = look_around(command_image, bench, tmp_path, *options, env={"HERE": "yes"})
+    assert seen["shm"] == 64 * 2**20
+    assert sorted(seen["networks"]) == networks_here()
+    assert (seen["environment"]["COLOUR"], seen["environment"]["HERE"]) == ("dark red", "yes")
+
+
+def test_the_engine_is_asked_for_a_confined_container(
+    engine: DockerClient, metronome_image: Metronome, bench: Bench, log: Path
+) -> None:
+    limits = ("--memory", "512m", "--cpus", "1.5")
+    with bench.start(metronome_image("--hang 1"), "-o", log, *limits) as run:
+        host = container_of(engine, run).attrs["HostConfig"]
+        run.finish().succeeds()
+    assert host["Memory"] == host["MemorySwap"] == 512 * 2**20
+    assert host["NanoCpus"] == 1.5e9
+    assert host["NetworkMode"] == "none"
+    assert host["SecurityOpt"] == ["no-new-privileges"]
+    assert not host["Privileged"]
+    assert not host["AutoRemove"]
+    assert host["LogConfig"]["Type"] == "none"
+    set_limits = {"network": "none", "shm_size": "1g", "memory": "512m", "cpus": "1.5"}
+    assert read_record(log)["target"]["limits"] == set_limits
+
+
+def test_the_record_names_the_image_and_the_engine(
+    engine: DockerClient, metronome_image: Metronome, bench: Bench, log: Path
+) -> None:
+    image = metronome_image("")
+    bench(image, "-o", log).succeeds()
+    target = read_record(log)["target"]
+    assert target["target"] == target["image_id"] == image
+    assert target["image_digests"] == []
+    assert target["command"] == ["--batch-size", "32"]
+    assert target["engine"].split()[-1] == engine.version()["Components"][0]["Version"]
+
+
+def test_the_volumes_of_a_container_go_with_it(
+    engine: DockerClient, build_image: BuildImage, bench: Bench
+) -> None:
+    command = json.dumps(["sh", "-c", "cat; sleep 1"])
+    image = build_image(f"FROM {BASE}\nVOLUME /scratch\nENTRYPOINT {command}\n")
+    with bench.start(image) as run:
+        (mount,) = container_of(engine, run).attrs["Mounts"]
+        run.finish().succeeds()
+    with pytest.raises(NotFound):
+        engine.volumes.get(mount["Name"])
+
+
+def test_a_container_that_ends_at_once_is_measured_too(
+    command_image: Command, bench: Bench, log: Path
+) -> None:
+    (warning,) = bench(command_image("echo", "{}"), "-o", log).succeeds().warnings
+    assert warning.startswith("1 prediction for 100 records")
+    assert 0 <= read_record(log)["run_time"] < 1
+    assert len(read_log(log)) == 2
+
+
+@pytest.mark.usefixtures("engine")
+@pytest.mark.parametrize(
+    ("policy", "reason"),
+    [
+        ("never", "There is no image localhost:1/nothing:1 on this machine"),
+        ("missing", "The image localhost:1/nothing:1 cannot be pulled"),
+        ("always", "localhost:1/nothing:1"),
+    ],
+)
+def test_an_image_that_cannot_be_had_is_told(
+    policy: str, reason: str, bench: Bench, log: Path
+) -> None:
+    error = bench("localhost:1/nothing:1", "-o", log, "--pull", policy).fails(4)
+    assert reason in error
+    assert not log.exists()
+
+
+@pytest.mark.usefixtures("engine")
+def test_a_name_that_no_image_can_have_is_told(bench: Bench, log: Path) -> None:
+    assert "Model" in bench("Model", "-o", log).fails(4)
+
+
+def test_an_image_with_a_bad_command_is_told(
+    command_image: Command, bench: Bench, log: Path
+) -> None:
+    error = bench(command_image("/nosuch"), "-o", log).fails(10)
+    assert "/nosuch" in error
+    assert "check ENTRYPOINT and CMD of the image" in error
+    assert read_failed_record(log)["started"] is None
+
+
+def test_a_limit_that_the_engine_refuses_is_told(
+    metronome_image: Metronome, bench: Bench, log: Path
+) -> None:
+    assert "memory" in bench(metronome_image(""), "-o", log, "--memory", "1k").fails(4).lower()

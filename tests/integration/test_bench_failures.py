@@ -1,0 +1,399 @@
+"""What goes wrong in a run: one clear message, an exit code, and nothing left behind.
+
+That no process and no container outlives a run is checked after every one of them, by `Run` and
+by the fixture `bench`.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from conftest import Command, Metronome, metronome_process
+
+from engines import SecondEngine, SlowEngine
+from gpu_machine import require_root
+from runs import Bench, files_in, parse, read_failed_record, read_log, until
+
+LARGE = 50_000
+"""Records: some 10 MB, more than any pipe or engine takes in unread."""
+STOPPING = [signal.SIGINT, signal.SIGTERM, signal.SIGHUP]
+
+
+def failed(log: Path) -> Any:
+    """Return the record of a failed run that left nothing else than this and its samples."""
+    assert files_in(log.parent) == [f"{log.stem}.failed.json", f"{log.name}.failed"]
+    assert all(line["ram"] is not None for line in parse(Path(f"{log}.failed").read_text()))
+    return read_failed_record(log)
+
+
+# The target
+
+
+def test_an_exit_code_is_told_with_the_last_words(
+    metronome: Metronome, bench: Bench, log: Path
+) -> None:
+    error = bench(metronome("--exit-code 3 --say out-of-luck"), "-o", log).fails(10)
+    assert "ended with exit code 3" in error
+    assert "100 of 100 records handed over, 100 predictions back" in error
+    assert error.endswith("\n  out-of-luck")
+    record = failed(log)
+    assert (record["exit_code"], record["stderr"]) == (3, "out-of-luck\n")
+    assert record["failure"] == {"kind": "TargetError", "message": error}
+
+
+def test_only_the_last_words_are_quoted(command: Command, bench: Bench, log: Path) -> None:
+    script = "cat; for n in $(seq 100000); do echo line $n >&2; done; exit 7"
+    error = bench(command("sh", "-c", script), "-o", log).fails(10)
+    quoted = [line for line in error.splitlines() if line.startswith("  ")]
+    assert quoted == [f"  line {n}" for n in range(99991, 100001)]
+    assert len(failed(log)["stderr"]) <= 64 * 1024
+
+
+def test_a_container_killed_for_memory_is_told_its_limit(
+    metronome_image: Metronome, bench: Bench, log: Path
+) -> None:
+    error = bench(metronome_image("--eat 200"), "-o", log, "--memory", "64m").fails(11)
+    assert "killed for memory: it needed more than --memory 64m" in error
+    assert failed(log)["failure"]["kind"] == "OutOfMemory"
+
+
+def test_a_kill_from_outside_is_most_often_for_memory(bench: Bench, log: Path) -> None:
+    error = bench(metronome_process("--kill 9"), "-o", log).fails(11)
+    assert "killed by signal 9" in error
+    assert "most often the machine had no memory left" in error
+    assert failed(log)["exit_code"] == 137
+
+
+@pytest.mark.parametrize(("number", "code"), [(9, 11), (6, 10)])
+def test_a_model_below_a_shell_is_told_by_its_signal(
+    number: int, code: int, command: Command, bench: Bench, log: Path
+) -> None:
+    script = f"cat; sh -c 'kill -{number} $$'; exit $?"
+    error = bench(command("sh", "-c", script), "-o", log).fails(code)
+    assert ("killed by signal 9" if number == 9 else "exit code 134") in error
+    assert failed(log)["exit_code"] == 128 + number
+
+
+def test_a_run_that_takes_too_long_is_ended(metronome: Metronome, bench: Bench, log: Path) -> None:
+    error = bench(metronome("--hang 60 --say warming-up"), "-o", log, "--timeout", "1s").fails(12)
+    assert "still running after 1 s (--timeout)" in error
+    assert "100 of 100 records handed over, 100 predictions back" in error
+    assert error.endswith("\n  warming-up")
+    assert failed(log)["exit_code"] is None
+
+
+def test_no_prediction_at_all_is_a_failure(metronome: Metronome, bench: Bench, log: Path) -> None:
+    error = bench(metronome("--predict never"), "-o", log).fails(13)
+    assert "printed no prediction" in error
+    assert "It logged nothing to stderr" in error
+    assert failed(log)["predictions"]["count"] == 0
+
+
+def test_a_target_that_hangs_unread_is_ended_by_the_time_limit(
+    metronome: Metronome, bench: Bench, log: Path
+) -> None:
+    log = log.with_name(f"{LARGE}_32_01.jsonl")
+    target = metronome("--read never --hang 60")
+    error = bench(target, "-o", log, "--timeout", "1.5", size=LARGE).fails(12)
+    assert "It seems not to read its input" in error
+    assert failed(log)["records_fed"] < LARGE
+
+
+@pytest.mark.parametrize("read", ["never", "close", "some"])
+def test_a_target_that_ends_well_but_unread_has_failed(
+    read: str, metronome: Metronome, bench: Bench, log: Path
+) -> None:
+    log = log.with_name(f"{LARGE}_32_01.jsonl")
+    error = bench(metronome(f"--read {read}"), "-o", log, size=LARGE).fails(14)
+    assert "ended before it had read its input" in error
+    assert "of 50,000 records handed over" in error
+    assert failed(log)["records_fed"] < LARGE
+
+
+def test_a_failed_run_leaves_no_trace_once_a_good_one_has_its_place(
+    bench: Bench, log: Path
+) -> None:
+    bench(metronome_process("--exit-code 3"), "-o", log).fails(10)
+    failed(log)
+    bench(metronome_process(""), "-o", log).succeeds()
+    assert files_in(log.parent) == ["100_32_01.json", log.name]
+
+
+def test_predictions_of_a_failed_run_are_set_aside(
+    metronome: Metronome, bench: Bench, tmp_path: Path
+) -> None:
+    kept = tmp_path / "kept" / "predictions.jsonl"
+    finished = bench(metronome("--exit-code 3"), "--predictions", kept)
+    finished.fails(10)
+    assert finished.lines[-1]["ram"] is not None  # so stdout is no finished log either
+    assert files_in(kept.parent) == [f"{kept.name}.failed"]
+    assert len(Path(f"{kept}.failed").read_text().splitlines()) == 100
+
+
+# Signals
+
+
+@pytest.mark.parametrize("number", STOPPING, ids=lambda number: number.name)
+def test_a_signal_ends_the_run(
+    number: signal.Signals, metronome: Metronome, bench: Bench, log: Path
+) -> None:
+    with bench.start(metronome("--hang 60"), "-o", log) as run:
+        run.wait_until_sampled(log)
+        run.send(number)
+        error = run.finish().fails(128 + number)
+    assert error.startswith("Stopped by ")
+    assert failed(log)["failure"]["kind"] == "Interrupted"
+
+
+@pytest.mark.parametrize("step", range(8))
+def test_a_signal_leaves_nothing_at_whatever_moment_it_comes(
+    step: int, metronome: Metronome, kind: str, bench: Bench, log: Path
+) -> None:
+    number = STOPPING[step % 3]
+    with bench.start(metronome("--hang 60"), "-o", log) as run:
+        run.wait_until_ready()
+        time.sleep(step * (0.12 if kind == "container" else 0.02))
+        run.send(number)
+        run.finish().fails(128 + number)
+    assert not log.exists()
+    assert not Path(f"{log}.part").exists()
+
+
+@pytest.mark.docker
+@pytest.mark.parametrize("request_path", ["/containers/create", "/start"])
+def test_a_signal_leaves_nothing_of_what_the_engine_is_still_at(
+    request_path: str, metronome_image: Metronome, bench: Bench, log: Path, tmp_path: Path
+) -> None:
+    with SlowEngine(tmp_path, request_path, delay=0.5) as engine:
+        env = {"DOCKER_HOST": engine.address}
+        with bench.start(metronome_image("--hang 60"), "-o", log, env=env) as run:
+            assert engine.asked.wait(30)
+            run.send(signal.SIGINT)
+            run.finish().fails(130)
+    assert not log.exists()
+
+
+def test_a_second_signal_does_not_disturb_the_cleaning_up(
+    metronome: Metronome, bench: Bench, log: Path
+) -> None:
+    with bench.start(metronome("--hang 60"), "-o", log) as run:
+        run.wait_until_sampled(log)
+        for number in (signal.SIGINT, signal.SIGINT, signal.SIGTERM):
+            run.send(number)
+            time.sleep(0.01)
+        run.finish().fails(130)
+    failed(log)
+
+
+def test_signals_that_come_all_at_once_end_the_run_once(bench: Bench, log: Path) -> None:
+    with bench.start(metronome_process("--hang 60"), "-o", log) as run:
+        run.wait_until_sampled(log)
+        for number in (signal.SIGSTOP, *STOPPING, signal.SIGCONT):
+            run.send(number)
+        finished = run.finish()
+    assert finished.error.startswith("Stopped by ")
+    assert finished.code in [128 + number for number in STOPPING]
+    failed(log)
+
+
+def test_a_signal_while_predictions_pour_in(command: Command, bench: Bench, tmp_path: Path) -> None:
+    kept = tmp_path / "predictions.jsonl"
+    with bench.start(command("sh", "-c", "yes '{}'"), "--predictions", kept) as run:
+        part = Path(f"{kept}.part")
+        until(lambda: part.exists() and part.stat().st_size > 2**20)
+        run.send(signal.SIGINT)
+        run.finish().fails(130)
+    assert not kept.exists()
+
+
+def test_nohup_keeps_a_run_going(bench: Bench, log: Path) -> None:
+    before = signal.signal(signal.SIGHUP, signal.SIG_IGN)  # which a child inherits
+    try:
+        with bench.start(metronome_process("--hang 0.5"), "-o", log) as run:
+            run.wait_until_ready()
+            run.send(signal.SIGHUP)
+            run.finish().succeeds()
+    finally:
+        signal.signal(signal.SIGHUP, before)
+    assert log.exists()
+
+
+# Where the samples and predictions go
+
+
+def test_a_disk_that_fills_up_ends_the_run(
+    metronome: Metronome, bench: Bench, small_disk: Path
+) -> None:
+    log = small_disk / "parus" / "100_32_01.jsonl"
+    error = bench(metronome("--hang 60"), "-o", log, "--rate", 50).fails(6)
+    assert error == f"Cannot write {log}.part: No space left on device."
+    assert files_in(log.parent) == [f"{log.name}.failed"]  # no room for the record
+
+
+def test_a_disk_without_room_for_the_record_has_no_finished_log(
+    bench: Bench, small_disk: Path
+) -> None:
+    log = small_disk / "parus" / "100_32_01.jsonl"
+    error = bench(metronome_process(""), "-o", log).fails(6)
+    assert f"Cannot finish {log}: No space left on device" in error
+    assert files_in(log.parent) == [f"{log.name}.failed"]
+    assert f"{log}.failed" in error
+
+
+def test_a_disk_too_small_for_the_predictions_ends_the_run(
+    command: Command, bench: Bench, small_disk: Path, log: Path
+) -> None:
+    kept = small_disk / "predictions.jsonl"
+    log = log.with_name("20000_32_01.jsonl")
+    target = command("sh", "-c", "cat; sleep 60")
+    error = bench(target, "-o", log, "--predictions", kept, size=20_000).fails(6)
+    assert error == "Cannot write the predictions: No space left on device."
+    assert files_in(small_disk) == ["filler", f"{kept.name}.failed"]
+    failed(log)
+
+
+def test_a_full_stdout_ends_the_run(metronome: Metronome, bench: Bench) -> None:
+    with Path("/dev/full").open("wb") as full, bench.start(metronome(""), stdout=full) as run:
+        error = run.finish().fails(6)
+    assert "Cannot write the samples to stdout: No space left on device" in error
+
+
+def test_a_reader_that_has_seen_enough_ends_the_run(metronome: Metronome, bench: Bench) -> None:
+    source, stdout = os.pipe()
+    with bench.start(metronome("--hang 60"), stdout=stdout) as run:
+        os.close(stdout)
+        assert os.read(source, 10)
+        os.close(source)
+        error = run.finish().fails(6)
+    assert "Cannot write the samples to stdout: Broken pipe" in error
+
+
+def test_without_a_stdout_a_log_has_to_be_named(data_dir: Path) -> None:
+    bench = f"{sys.executable} -m morocco bench exec:cat {data_dir} parus"
+    done = subprocess.run(
+        ["sh", "-c", f"{bench} >&-"], stderr=subprocess.PIPE, text=True, check=False
+    )
+    assert done.returncode == 6
+    assert done.stderr == "morocco: error: There is no stdout to write the samples to; use -o.\n"
+
+
+@pytest.mark.parametrize("option", ["--output", "--predictions"])
+def test_a_folder_that_cannot_be_made_is_told(option: str, bench: Bench, tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    finished = bench(metronome_process(""), option, tmp_path / "file" / "parus" / "100_32_01.jsonl")
+    assert "Not a directory" in finished.fails(6)
+    assert files_in(tmp_path) == ["file"]
+
+
+# The data
+
+
+def data_of(tmp_path: Path, content: bytes) -> Path:
+    """Return a folder in which the data of PARus is this."""
+    file = tmp_path / "data" / "PARus" / "val.jsonl"
+    file.parent.mkdir(parents=True)
+    file.write_bytes(content)
+    return tmp_path / "data"
+
+
+def test_data_that_is_not_there_is_told(bench: Bench, log: Path, tmp_path: Path) -> None:
+    error = bench(metronome_process(""), "-o", log, data=tmp_path / "nowhere").fails(3)
+    assert f"There is no folder {tmp_path}/nowhere" in error
+    assert not log.parent.exists()
+
+
+def test_a_file_that_is_not_there_is_told(bench: Bench, tmp_path: Path) -> None:
+    error = bench(metronome_process(""), data=tmp_path).fails(3)
+    assert f"looked for {tmp_path}/PARus/val.jsonl" in error
+
+
+def test_the_name_of_a_task_in_other_letters_is_guessed(bench: Bench) -> None:
+    assert "did you mean 'parus'?" in bench(metronome_process(""), task="PARus").fails(3)
+
+
+def test_a_command_without_its_prefix_is_guessed(bench: Bench) -> None:
+    assert "'exec:python infer.py'" in bench("python infer.py").fails(3)
+
+
+def test_all_that_was_looked_for_is_told(bench: Bench, data_dir: Path) -> None:
+    error = bench(metronome_process(""), task="haiku").fails(3)
+    assert f"looked for {data_dir}/haiku/val.jsonl and {data_dir}/haiku.jsonl" in error
+    assert "danetqa, lidirus, muserc, parus" in error
+
+
+@pytest.mark.parametrize("content", [b"", b"\n \n\n"])
+def test_an_empty_file_is_no_data(content: bytes, bench: Bench, log: Path, tmp_path: Path) -> None:
+    error = bench(metronome_process(""), "-o", log, data=data_of(tmp_path, content)).fails(3)
+    assert "PARus/val.jsonl is empty" in error
+    assert not log.parent.exists()
+
+
+@pytest.mark.parametrize("line", [b"idx,label", b"[1, 2]", b'{"idx": 1', b"\xff\xfe{}"])
+def test_the_line_that_is_no_record_is_told(
+    line: bytes, bench: Bench, log: Path, tmp_path: Path
+) -> None:
+    data = data_of(tmp_path, b'{"idx": 0}\n\n' + line + b"\n")
+    error = bench(metronome_process(""), "-o", log, data=data).fails(3)
+    assert "PARus/val.jsonl, line 3: not a JSON object" in error
+    assert not log.parent.exists()
+
+
+def test_a_byte_order_mark_does_no_harm(bench: Bench, tmp_path: Path) -> None:
+    kept = tmp_path / "predictions.jsonl"
+    data = data_of(tmp_path, b'\xef\xbb\xbf{"idx": 0}\r\n{"idx": 1}')
+    bench(metronome_process(""), "--predictions", kept, data=data, size=4).succeeds()
+    assert [json.loads(line)["idx"] for line in kept.read_text().splitlines()] == [0, 1, 0, 1]
+
+
+# The engine
+
+
+@pytest.mark.parametrize(
+    ("address", "reason"),
+    [
+        ("unix:///nonexistent.sock", "Cannot reach the Docker engine at unix:///nonexistent.sock"),
+        ("tcp://127.0.0.1:1", "Connection refused. Start it (sudo systemctl start docker)"),
+        ("tcp://192.0.2.1:2375", "runs on another machine"),
+        ("ssh://somebody@example.org", "runs on another machine"),
+        ("nonsense://", "Cannot reach the Docker engine at nonsense://"),
+    ],
+)
+def test_an_engine_that_is_not_here_is_told(
+    address: str, reason: str, bench: Bench, log: Path
+) -> None:
+    error = bench("model", "-o", log, env={"DOCKER_HOST": address}).fails(4)
+    assert reason in error
+    assert failed(log)["started"] is None
+
+
+@pytest.fixture
+def second_engine() -> Iterator[SecondEngine]:
+    """An engine that may be killed."""
+    with SecondEngine(require_root()) as engine:
+        yield engine
+
+
+@pytest.mark.docker
+def test_an_engine_that_dies_ends_the_run(
+    second_engine: SecondEngine, bench: Bench, log: Path
+) -> None:
+    env = {"DOCKER_HOST": second_engine.address}
+    with bench.start(second_engine.image, "-o", log, env=env) as run:
+        run.wait_until_sampled(log, lines=2)
+        killed = time.monotonic()
+        second_engine.kill()
+        error = run.finish().fails(4)
+    assert time.monotonic() - killed < 10
+    assert "The connection to the Docker engine is lost (Connection refused)" in error
+    assert "docker rm -f morocco-" in error
+    assert failed(log)["failure"]["kind"] == "EngineError"
+    assert len(read_log(Path(f"{log}.failed"))) > 1

@@ -1,0 +1,215 @@
+"""The rules of `check` on run records, which may come from strangers."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from morocco.check.check import check
+from morocco.check.profile import RUSSIAN_SUPERGLUE, Machine, Profile
+from morocco.check.render import render
+from morocco.logs.record import read_record
+from morocco.logs.submission import Entry, Submission
+from morocco.util.units import GIB
+from submissions import (
+    ask,
+    change,
+    find,
+    make_gpu,
+    make_record,
+    make_submission,
+    with_record,
+    without_records,
+)
+
+ONE = Profile("one task", ("parus",), machine=RUSSIAN_SUPERGLUE.machine)
+FIRST = "parus/2000_32_01.jsonl"
+SECOND = "parus/2000_32_02.jsonl"
+HOST = {"cpu": "Broadwell", "cores": 8, "ram": 94 * GIB, "name": "gpu-1"}
+JUNK: list[Any] = [True, 0, -1, 2**62, 1e300, "", "x", "\x1b[2J", [], [[]], [1], {}, {"x": [1]}]
+
+
+@pytest.fixture
+def good() -> Submission:
+    return make_submission(["parus"])
+
+
+def spoil(submission: Submission, *files: str, **changes: Any) -> Submission:
+    return change(submission, files or [FIRST], with_record(**changes))
+
+
+def test_a_log_without_a_record_is_a_warning(good: Submission) -> None:
+    some = change(good, [FIRST], lambda entry: replace(entry, record=None))
+    assert ask(some, "records") == {FIRST: ""}
+    assert check(some, ONE).valid
+    (files,) = ask(without_records(good), "records")
+    assert len(files) == 10
+
+
+def test_a_record_that_cannot_be_read_says_why(good: Submission) -> None:
+    some = change(good, [FIRST], lambda e: replace(e, record=None, record_fault="no JSON"))
+    assert ask(some, "records") == {FIRST: "no JSON"}
+
+
+@pytest.mark.parametrize(
+    ("changes", "what"),
+    [
+        ({"task": "rcb"}, "the record says rcb, the name parus"),
+        ({"input_size": 1000}, "the record says 1000, the name 2000"),
+        ({"batch_size": 8}, "the record says 8, the name 32"),
+        ({"run_time": 12.0}, "the record says 12.00 s, the log 50.00 s"),
+        ({"started": "2022-01-01T00:00:00+00:00"}, "the record is of another time"),
+    ],
+)
+def test_a_record_of_another_run_is_named(good: Submission, changes: Any, what: str) -> None:
+    assert ask(spoil(good, **changes), "same-run") == {FIRST: what}
+    assert not check(spoil(good, **changes), ONE).valid
+
+
+@pytest.mark.parametrize(
+    ("changes", "values"),
+    [
+        ({"host": HOST | {"cpu": "Skylake"}}, ("CPU Broadwell", "CPU Skylake")),
+        ({"host": HOST | {"cores": 4}}, ("cores: 8", "cores: 4")),
+        ({"host": HOST | {"ram": 64 * GIB}}, ("RAM: 94 GB", "RAM: 64 GB")),
+        ({"gpus": []}, ("GPUs: Tesla V100-SXM2-32GB", "GPUs: none")),
+        ({"gpus": [make_gpu(driver="535.1")]}, ("driver 470.57", "driver 535.1")),
+        ({"gpus": [make_gpu(power_limit=150.0)]}, ("power limit: 300 W", "power limit: 150 W")),
+        ({"machine": "77aa"}, ("machine 3f0c", "machine 77aa")),
+    ],
+)
+def test_one_task_on_two_machines_is_named(
+    good: Submission, changes: Any, values: tuple[str, str]
+) -> None:
+    usual, other = values
+    found = ask(spoil(good, **changes), "one-machine")
+    assert found[FIRST] == other
+    assert sorted(found.values()) == sorted([usual, other])
+    assert not check(spoil(good, **changes), ONE).valid
+
+
+def test_a_machine_is_the_same_by_another_name_and_with_another_gpu(good: Submission) -> None:
+    moved = {"host": HOST | {"name": "gpu-2"}, "gpus": [make_gpu(uuid="GPU-2")]}
+    assert ask(spoil(good, **moved), "one-machine") == {}
+
+
+def test_tasks_may_differ_in_their_machines() -> None:
+    both = make_submission(["parus", "rcb"])
+    rcb = [str(entry.path) for entry in both.entries if entry.path.task == "rcb"]
+    elsewhere = change(both, rcb, with_record(host=HOST | {"cpu": "Skylake"}))
+    assert ask(elsewhere, "one-machine") == {}
+
+
+@pytest.mark.parametrize(
+    ("rule", "changes", "what"),
+    [
+        ("one-image", {"target": {"image_id": "sha256:2"}}, "image sha256:2"),
+        ("one-image", {"target": {"target": "exec:a", "image_id": None}}, "image exec:a"),
+        ("one-input", {"data": {"sha256": "77"}}, "SHA-256 77"),
+    ],
+)
+def test_one_task_has_one_image_and_one_data_file(
+    good: Submission, rule: str, changes: Any, what: str
+) -> None:
+    assert ask(spoil(good, **changes), rule)[FIRST] == what
+    assert not check(spoil(good, **changes), ONE).valid
+
+
+def test_foreign_load_is_a_warning_that_names_it(good: Submission) -> None:
+    processes = [{"gpu": 0, "name": "python3"}, {"gpu": 0, "name": None}]
+    loaded = spoil(good, gpus_before={"used": [0], "processes": processes})
+    assert ask(loaded, "foreign-load") == {FIRST: "python3, a hidden process"}
+    assert check(loaded, ONE).valid
+
+
+def test_what_bench_warned_of_is_passed_on(good: Submission) -> None:
+    told = ["5 samples missed: the machine was too busy.", "GPU 0 is in use by others: x (pid 1)."]
+    assert ask(spoil(good, warnings=told), "warnings") == {FIRST: told[0]}
+    assert check(spoil(good, warnings=told), ONE).valid
+
+
+@pytest.mark.parametrize(
+    ("changes", "what"),
+    [
+        ({"gpus": [make_gpu(name="NVIDIA A100")]}, "NVIDIA A100, not V100"),
+        ({"gpus": [make_gpu(memory=16 * GIB)]}, "GPU memory 16 GB, not 32"),
+        ({"gpus": [make_gpu(), make_gpu()]}, "2 GPUs, not 1"),
+        ({"gpus": []}, "0 GPUs, not 1"),
+        ({"host": HOST | {"cores": 1}}, "1 core, not 8"),
+        ({"host": HOST | {"ram": 48 * GIB}}, "48 GB of RAM, not 96"),
+    ],
+)
+def test_another_machine_than_that_of_the_suite_is_a_warning(
+    good: Submission, changes: Any, what: str
+) -> None:
+    everywhere = [str(entry.path) for entry in good.entries]
+    report = check(spoil(good, *everywhere, **changes), ONE)
+    (detail,) = find(report, "reference-machine").details
+    assert detail.what == what
+    assert report.valid
+
+
+def test_a_suite_without_a_machine_asks_for_none(good: Submission) -> None:
+    for machine in (None, Machine()):
+        elsewhere = spoil(good, gpus=[make_gpu(name="NVIDIA A100")])
+        assert ask(elsewhere, "reference-machine", replace(ONE, machine=machine)) == {}
+
+
+# Strangers
+
+
+def leaves(value: Any) -> Iterator[tuple[Any, Any]]:
+    """Yield every (container, key) below a JSON value."""
+    keys = value.items() if isinstance(value, dict) else enumerate(value)
+    for key, inner in list(keys):
+        yield value, key
+        if isinstance(inner, (dict, list)):
+            yield from leaves(inner)
+
+
+def spoilt_records(entry: Entry) -> Iterator[dict[str, Any]]:
+    """Yield the record with each of its values replaced by each piece of junk."""
+    assert entry.log
+    original = make_record(entry.log)
+    for place in range(len(list(leaves(original)))):
+        for junk in JUNK:
+            record = copy.deepcopy(original)
+            container, key = list(leaves(record))[place]
+            container[key] = junk
+            yield record
+
+
+def test_no_value_of_a_record_can_break_the_check(good: Submission) -> None:
+    few = replace(good, entries=good.entries[4:6])
+    for record in spoilt_records(few.entries[0]):
+        odd = replace(few.entries[0], record=record)
+        text = render(check(replace(few, entries=(odd, few.entries[1])), ONE), "text")
+        assert text.endswith("INVALID\n")
+        assert "\x1b" not in text
+
+
+json_values = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=9),
+    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(max_size=9), inner),
+    max_leaves=9,
+)
+keys = st.sampled_from(["exit_code", "failure", "gpus", "host", "target", "warnings", "started"])
+
+
+@given(st.dictionaries(keys, json_values))
+@settings(max_examples=50, deadline=None)
+def test_any_json_is_read_as_a_record(record: dict[str, Any]) -> None:
+    read_record(record)
+
+
+def test_an_empty_record_says_nothing_and_speaks_against_nothing(good: Submission) -> None:
+    everywhere = [str(entry.path) for entry in good.entries]
+    report = check(change(good, everywhere, lambda e: replace(e, record={})), ONE)
+    assert report.valid
+    assert {finding.status for finding in report.findings} == {"Yes"}

@@ -1,0 +1,191 @@
+"""Logs and records as they are found: what cannot be read is told, not raised."""
+
+from __future__ import annotations
+
+import json
+import zipfile
+from hashlib import sha256
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from morocco.errors import DataError
+from morocco.logs.discovery import collect_logs
+from morocco.logs.samples import Sample
+from morocco.logs.submission import Entry, load_submission
+
+TEXT = "".join(Sample(time, ram=5).to_line() + "\n" for time in (1.0, 2.0))
+LOG = "parus/1_1_01.jsonl"
+
+
+def write(folder: Path, name: str = LOG, content: str | bytes = TEXT) -> Path:
+    path = folder / name
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(content if isinstance(content, bytes) else content.encode())
+    return path
+
+
+def load_one(folder: Path) -> Entry:
+    (entry,) = load_submission([folder]).entries
+    return entry
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    write(tmp_path / "logs")
+    return tmp_path / "logs"
+
+
+def zip_up(folder: Path) -> Path:
+    path = folder.with_suffix(".zip")
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
+        for file in sorted(folder.rglob("*.json*")):
+            archive.write(file, file.relative_to(folder))
+    return path
+
+
+def test_a_good_log_comes_with_its_record_and_digest(folder: Path) -> None:
+    write(folder, "parus/1_1_01.json", '{"task": "parus"}')
+    entry = load_one(folder)
+    assert entry.name == str(folder / LOG)
+    assert (entry.model, str(entry.path)) == ("logs", LOG)
+    assert (entry.fault, entry.record, entry.record_fault) == (None, {"task": "parus"}, None)
+    assert entry.digest == sha256(TEXT.encode()).hexdigest()
+    assert entry.log == collect_logs([folder]).logs[0]
+
+
+def test_a_log_without_a_record_has_none(folder: Path) -> None:
+    entry = load_one(folder)
+    assert (entry.record, entry.record_fault) == (None, None)
+
+
+@pytest.mark.parametrize(
+    ("content", "fault"),
+    [
+        ("", "the log is empty; run `morocco bench` again"),
+        (TEXT + "oops\n" + TEXT, "line 3: no JSON: 'oops'"),
+        (
+            TEXT + '{"timestamp": 1',
+            "line 3: no JSON, the file seems cut short: '{\"timestamp\": 1'",
+        ),
+        (TEXT + TEXT, "line 3: its timestamp is before that of the last line"),
+        (TEXT + "x" * 10**6, "line 3: longer than 64 KB, so no line of a log"),
+        (TEXT + "[" * 60_000 + "\n", f"line 3: no JSON: '{'[' * 57}...'"),
+    ],
+)
+def test_a_log_that_cannot_be_read_is_an_entry_with_its_fault(
+    folder: Path, content: str, fault: str
+) -> None:
+    write(folder, content=content)
+    write(folder, "parus/1_1_01.json", "{}")
+    entry = load_one(folder)
+    assert (entry.log, entry.fault, entry.record) == (None, fault, {})
+    assert entry.digest == sha256(content.encode()).hexdigest()
+
+
+@pytest.mark.parametrize("keys", [1, 3000])
+def test_a_fault_is_short_and_does_nothing_to_a_terminal(folder: Path, keys: int) -> None:
+    line = json.dumps({f"\x1b[2J{key}" + "x" * (50_000 // keys): 1 for key in range(keys)})
+    write(folder, content=line + "\n")
+    fault = load_one(folder).fault
+    assert fault is not None
+    assert len(fault) < 400
+    assert fault.isprintable()
+
+
+def test_the_other_logs_are_read_all_the_same(folder: Path) -> None:
+    write(folder, "rcb/1_1_01.jsonl", "oops")
+    good, bad = load_submission([folder]).entries
+    assert (good.fault, bad.log) == (None, None)
+
+
+def test_a_log_that_may_not_be_read_is_an_entry_too(folder: Path) -> None:
+    (folder / "rcb").mkdir()
+    (folder / "rcb" / "1_1_01.jsonl").symlink_to("/proc/self/mem")
+    broken = load_submission([folder]).entries[1]
+    assert (broken.log, broken.digest) == (None, "")
+    assert broken.fault == "cannot be read: Input/output error"
+
+
+@pytest.mark.parametrize(
+    ("content", "fault"),
+    [
+        ("", "no JSON"),
+        ('{"a": 1', "no JSON"),
+        (b"\xff\xfe{}", "no JSON"),
+        ("[1]", "no JSON object"),
+        ("null", "no JSON object"),
+        ('{"a": NaN}', "NaN is no usable number"),
+        ('{"a": -Infinity}', "-Infinity is no usable number"),
+        ('{"a": 1e999}', "1e999 is no usable number"),
+        ('{"a": 1' + "0" * 5000 + "}", "10000000000000000000 is no usable number"),
+        ('{"a": ' + "[" * 100_000 + "]" * 100_000 + "}", "nested too deeply"),
+        ('{"a": "' + "x" * 2**20 + '"}', "longer than 1 MB, so no record"),
+    ],
+)
+def test_a_record_of_no_use_is_named(folder: Path, content: str | bytes, fault: str) -> None:
+    write(folder, "parus/1_1_01.json", content)
+    entry = load_one(folder)
+    assert entry.log is not None
+    assert (entry.record, entry.record_fault) == (None, fault)
+
+
+def test_a_zip_and_the_folder_it_was_made_of_are_one_submission(folder: Path) -> None:
+    write(folder, "parus/1_1_01.json", '{"энергия": 1.5}')
+    write(folder, "rcb/1_1_01.jsonl", "oops")
+
+    def show(path: Path) -> list[tuple[Any, ...]]:
+        return [
+            (entry.model, entry.path, entry.fault, entry.digest, entry.record)
+            for entry in load_submission([path]).entries
+        ]
+
+    assert show(zip_up(folder)) == show(folder)
+
+
+def test_entries_are_sorted_by_model_and_path(tmp_path: Path) -> None:
+    for name in ("b/parus/1_1_01.jsonl", "a/rcb/1_1_01.jsonl", "a/parus/2_1_01.jsonl"):
+        write(tmp_path, name)
+    submission = load_submission([tmp_path / "b", tmp_path / "a"])
+    assert [(entry.model, entry.path.task) for entry in submission.entries] == [
+        ("a", "parus"),
+        ("a", "rcb"),
+        ("b", "parus"),
+    ]
+    assert submission.many_models
+
+
+def test_files_that_were_passed_over_are_remarked_on(folder: Path) -> None:
+    write(folder, "parus/1_1_02.jsonl.failed")
+    (remark,) = load_submission([folder]).remarks
+    assert remark.endswith("parus/1_1_02.jsonl.failed: a run that failed, passed over")
+
+
+def test_a_path_that_is_not_there_or_holds_no_log_is_an_error(tmp_path: Path) -> None:
+    with pytest.raises(DataError, match="nowhere does not exist"):
+        load_submission([tmp_path / "nowhere"])
+    with pytest.raises(DataError, match="holds no log"):
+        load_submission([tmp_path])
+
+
+def test_what_failed_runs_left_is_listed_with_their_records(tmp_path: Path) -> None:
+    write(tmp_path / "good")
+    write(tmp_path / "good", "parus/2000_32_01.jsonl.failed", "")
+    write(tmp_path / "good", "parus/2000_32_01.failed.json", '{"exit_code": 1}')
+    write(tmp_path / "bad", "rcb/1_1_02.jsonl.failed", "")
+    write(tmp_path / "bad", "rcb/notes.jsonl.failed", "")
+    found = load_submission([tmp_path])
+    assert [(run.model, str(run.path), run.record) for run in found.failed] == [
+        ("bad", "rcb/1_1_02.jsonl", None),
+        ("good", "parus/2000_32_01.jsonl", {"exit_code": 1}),
+    ]
+    assert not found.many_models
+    assert [entry.model for entry in found.entries] == ["good"]
+    assert len(found.remarks) == 3
+
+
+def test_failed_runs_alone_are_no_submission(tmp_path: Path) -> None:
+    write(tmp_path, "parus/1_1_01.jsonl.failed", "")
+    with pytest.raises(DataError, match="holds no log"):
+        load_submission([tmp_path])
