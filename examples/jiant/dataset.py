@@ -6,7 +6,7 @@ from pathlib import Path
 
 from errors import ExampleError
 from lines import read_lines
-from morocco.score.answers import SCHEMAS, Found, Pair
+from morocco.score.answers import SCHEMAS, FoundLabel, Pair
 from morocco.score.metrics import f1, mean
 from morocco.score.score import measure
 from records import Example, Record
@@ -20,7 +20,7 @@ class Labelled:
     example: Example
     targets: Sequence[int]
     """Which output of the head is right, for each pass; or which pass is, where one is chosen."""
-    gold: Sequence[Found]
+    gold: Sequence[FoundLabel]
     """The labels as the leaderboard reads them."""
 
 

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 _CLEAR = "\r\x1b[K"
 
 
-class Screen:
+class RunDisplay:
     """Warnings always; the live line and the progress of a pull where somebody can see them."""
 
     def __init__(self, *, live: bool, quiet: bool, stream: TextIO | None = None) -> None:
@@ -32,7 +32,7 @@ class Screen:
         self._pull: _PullBar | None = None
         self._drawn = False
 
-    def __enter__(self) -> Screen:
+    def __enter__(self) -> RunDisplay:
         return self
 
     def __exit__(self, *_: object) -> None:

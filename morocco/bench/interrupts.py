@@ -23,7 +23,7 @@ _PATIENCE: Seconds = 20
 _Result = TypeVar("_Result")
 
 
-class Steps:
+class StepRunner:
     """Runs steps in threads of their own, so that no signal leaves one half-way."""
 
     def __init__(

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from morocco.util.params import Duration, Number, Size, Variable
+from morocco.util.params import Duration, MemorySize, Number, Variable
 
 if TYPE_CHECKING:
     from morocco.targets.target import RunOptions
@@ -26,11 +26,13 @@ _SHAPING = (
         help="When to fetch the image.",
     ),
     click.option("--network", default="none", help="Network of the container."),
-    click.option("--memory", type=Size(), help="Limit the container's RAM: 512m, 8g."),
+    click.option("--memory", type=MemorySize(), help="Limit the container's RAM: 512m, 8g."),
     click.option(
         "--cpus", type=click.FloatRange(min=0.01), help="Limit the container's CPU cores."
     ),
-    click.option("--shm-size", type=Size(), default="1g", help="Shared memory of the container."),
+    click.option(
+        "--shm-size", type=MemorySize(), default="1g", help="Shared memory of the container."
+    ),
     click.option("-e", "--env", type=Variable(), multiple=True, help="Variable for the target."),
 )
 

@@ -10,11 +10,11 @@ from dataclasses import dataclass, field
 from typing import Any, BinaryIO, Protocol
 
 from morocco import __version__
-from morocco.bench.interrupts import Events, Steps
+from morocco.bench.interrupts import Events, StepRunner
 from morocco.bench.outcome import Outcome, find_failure, find_warnings, quote_stderr, tell_progress
 from morocco.bench.sampling import Beats, Meter, Sampler
 from morocco.bench.streams import Streams
-from morocco.bench.writers import Sink
+from morocco.bench.writers import LogWriter
 from morocco.errors import TimedOut
 from morocco.hardware.cgroup import find_cgroup
 from morocco.hardware.gpu import Gpus
@@ -32,11 +32,11 @@ from morocco.logs.record import (
 from morocco.logs.samples import Sample
 from morocco.targets.target import Exit, Target
 from morocco.tasks import Records
-from morocco.util.units import Clock, Seconds
+from morocco.util.units import AnchoredClock, Seconds
 
 
 @dataclass(frozen=True)
-class Plan:
+class RunSpec:
     """What is to be measured."""
 
     task: str
@@ -61,7 +61,7 @@ class Progress:
     """The newest one."""
 
 
-class Watch(Protocol):
+class RunObserver(Protocol):
     """Whoever looks on while a run goes."""
 
     def progress(self, progress: Progress) -> None:
@@ -72,11 +72,11 @@ class Watch(Protocol):
 
 
 def run_bench(
-    plan: Plan,
+    plan: RunSpec,
     target: Target,
     gpus: Gpus,
-    sink: Sink,
-    watch: Watch,
+    sink: LogWriter,
+    watch: RunObserver,
     predictions: BinaryIO | None = None,
     events: Events | None = None,
 ) -> RunRecord:
@@ -105,19 +105,19 @@ class _Run:
 
     def __init__(
         self,
-        plan: Plan,
+        plan: RunSpec,
         target: Target,
         gpus: Gpus,
-        sink: Sink,
-        watch: Watch,
+        sink: LogWriter,
+        watch: RunObserver,
         predictions: BinaryIO | None,
         events: Events,
     ) -> None:
         self._plan, self._target, self._gpus = plan, target, gpus
         self._sink, self._watch = sink, watch
-        self._clock = Clock.anchor()
+        self._clock = AnchoredClock.anchor()
         self._events = events
-        self._steps = Steps(events, self._tick, target.kill)
+        self._steps = StepRunner(events, self._tick, target.kill)
         self._streams = Streams(target, plan.records, predictions, self._events.put)
         self._meter: Meter | None = None
         self._started: Seconds | None = None

@@ -12,7 +12,7 @@ from morocco.hardware.gpu import Gpus
 from morocco.hardware.host import ProcessTree
 from morocco.logs.record import Peaks
 from morocco.logs.samples import Sample
-from morocco.util.units import Bytes, Clock, Seconds
+from morocco.util.units import AnchoredClock, Bytes, Seconds
 
 Read = Callable[[Seconds], Sample | None]
 """Takes the moment (monotonic clock) and returns its sample, or None for no sample."""
@@ -100,7 +100,7 @@ class Sampler:
 class Meter:
     """Reads a process tree and the GPUs it is on; used by one thread at a time."""
 
-    def __init__(self, tree: ProcessTree, gpus: Gpus, clock: Clock) -> None:
+    def __init__(self, tree: ProcessTree, gpus: Gpus, clock: AnchoredClock) -> None:
         self._tree = tree
         self._gpus = gpus
         self._clock = clock

@@ -8,10 +8,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from queue import SimpleQueue
 
-from morocco.bench.display import Screen, is_terminal, summarise
+from morocco.bench.display import RunDisplay, is_terminal, summarise
 from morocco.bench.interrupts import Events, forward_signals
-from morocco.bench.run import Plan, run_bench
-from morocco.bench.writers import FileSink, Sink, StreamSink, open_predictions
+from morocco.bench.run import RunSpec, run_bench
+from morocco.bench.writers import FileWriter, LogWriter, StreamWriter, open_predictions
 from morocco.errors import DataError, OutputError
 from morocco.hardware.gpu import Gpus
 from morocco.logs.log import LogPath
@@ -43,7 +43,7 @@ def bench_command(options: BenchOptions) -> None:
     samples_shown = options.output is None and is_terminal(sys.stdout)
     live = is_terminal(sys.stderr) and not samples_shown
     with ExitStack() as stack:
-        screen = stack.enter_context(Screen(live=live, quiet=options.quiet))
+        screen = stack.enter_context(RunDisplay(live=live, quiet=options.quiet))
         records = load_records(find_data(options.data_dir, options.task), options.input_size)
         gpus = stack.enter_context(Gpus.open(options.run.gpus))
         target = make_target(options.target, options.batch_size, options.run, gpus, screen.pull)
@@ -53,7 +53,7 @@ def bench_command(options: BenchOptions) -> None:
             open_predictions(options.predictions, replace=options.force)
         )
         sink = _open_sink(options, screen)
-        plan = Plan(
+        plan = RunSpec(
             task=options.task,
             records=records,
             batch_size=options.batch_size,
@@ -65,11 +65,11 @@ def bench_command(options: BenchOptions) -> None:
         screen.say(summarise(record, options.output))
 
 
-def _open_sink(options: BenchOptions, screen: Screen) -> Sink:
+def _open_sink(options: BenchOptions, screen: RunDisplay) -> LogWriter:
     if options.output is None:
         if sys.stdout is None:
             raise OutputError("There is no stdout to write the samples to; use -o.")
-        return StreamSink(sys.stdout)
+        return StreamWriter(sys.stdout)
     name = LogPath.parse(options.output.absolute())
     if name is None:
         screen.warn(
@@ -88,4 +88,4 @@ def _open_sink(options: BenchOptions, screen: Screen) -> Sink:
             f"{options.output} is the name of a run of the task {name.task!r}, not "
             f"{options.task!r}: put it in a folder {options.task}/."
         )
-    return FileSink(options.output, replace=options.force)
+    return FileWriter(options.output, replace=options.force)

@@ -15,7 +15,7 @@ from morocco.logs.samples import Sample
 from morocco.util.files import write_atomically
 
 
-class Sink(Protocol):
+class LogWriter(Protocol):
     """Takes samples as they are measured, then one verdict."""
 
     def write(self, sample: Sample) -> None:
@@ -28,7 +28,7 @@ class Sink(Protocol):
         """The run failed: nothing may look like a finished log."""
 
 
-class StreamSink:
+class StreamWriter:
     """Samples to a stream, flushed line by line; a failed run lacks the closing line."""
 
     def __init__(self, stream: TextIO) -> None:
@@ -52,7 +52,7 @@ class StreamSink:
         """Nothing to do."""
 
 
-class FileSink:
+class FileWriter:
     """Samples to `<log>.part`, which becomes `<log>` in the end, or `<log>.failed`."""
 
     def __init__(self, path: Path, *, replace: bool = False) -> None:
@@ -147,7 +147,7 @@ def clear_part(path: Path) -> None:
         part.unlink()
 
 
-class PassingSink(FileSink):
+class WarmUpWriter(FileWriter):
     """A file as long as the run goes, of which a good run leaves nothing: a warm-up."""
 
     def finish(self, record: Mapping[str, Any]) -> None:  # noqa: ARG002

@@ -78,7 +78,7 @@ PANELS = (
 
 
 @dataclass(frozen=True, eq=False)
-class Run:
+class TimelineRun:
     """A log, ready to be drawn."""
 
     index: int
@@ -98,11 +98,11 @@ class Run:
 
 
 @dataclass(frozen=True)
-class Group:
+class SizeGroup:
     """The runs of one input size and batch size."""
 
     size: Size
-    runs: tuple[Run, ...]
+    runs: tuple[TimelineRun, ...]
     colour: str
 
     @cached_property
@@ -111,13 +111,13 @@ class Group:
         return median(run.time for run in self.runs)
 
     @cached_property
-    def outliers(self) -> list[Run]:
+    def outliers(self) -> list[TimelineRun]:
         """The runs much longer or shorter than the median."""
         usual = self.run_time
         return [run for run in self.runs if abs(run.time - usual) > OUTLIER * usual]
 
     @property
-    def empty(self) -> list[Run]:
+    def empty(self) -> list[TimelineRun]:
         """The runs without any reading."""
         return [run for run in self.runs if run.empty]
 
@@ -136,10 +136,10 @@ class Picture:
     """What one figure shows."""
 
     title: str
-    groups: tuple[Group, ...]
+    groups: tuple[SizeGroup, ...]
 
     @property
-    def runs(self) -> list[Run]:
+    def runs(self) -> list[TimelineRun]:
         """Every run."""
         return [run for group in self.groups for run in group.runs]
 
@@ -169,24 +169,24 @@ class Picture:
         """Return whether single readings are no more than the background of their mean."""
         return panel.jumps and self.crowded
 
-    def extremes(self, run: Run, panel: Panel) -> DataFrame:
+    def extremes(self, run: TimelineRun, panel: Panel) -> DataFrame:
         """Return the readings of a run, no more than can be told apart."""
         return keep_extremes(run.line(panel), self.span / _LINE_COLUMNS)
 
-    def means(self, run: Run, panel: Panel) -> DataFrame:
+    def means(self, run: TimelineRun, panel: Panel) -> DataFrame:
         """Return the mean of the readings of a run over time."""
         return take_means(run.line(panel), self.mean_step)
 
 
-def group_runs(logs: Iterable[Log], colours: Mapping[Size, str]) -> tuple[Group, ...]:
+def group_runs(logs: Iterable[Log], colours: Mapping[Size, str]) -> tuple[SizeGroup, ...]:
     """Return the groups of one picture, sorted by size."""
-    runs: dict[Size, list[Run]] = {}
+    runs: dict[Size, list[TimelineRun]] = {}
     for log in logs:
         runs.setdefault((log.path.input_size, log.path.batch_size), []).append(_read_run(log))
-    return tuple(Group(size, tuple(runs[size]), colours[size]) for size in sorted(runs))
+    return tuple(SizeGroup(size, tuple(runs[size]), colours[size]) for size in sorted(runs))
 
 
-def _read_run(log: Log) -> Run:
+def _read_run(log: Log) -> TimelineRun:
     """Return a log as a run."""
     import pandas
 
@@ -194,7 +194,7 @@ def _read_run(log: Log) -> Run:
     frame["time"] -= frame["time"].iloc[0]
     for panel in PANELS:
         frame[panel.key] /= panel.scale
-    return Run(log.path.index, log.run_time, frame)
+    return TimelineRun(log.path.index, log.run_time, frame)
 
 
 def keep_extremes(line: DataFrame, step: Seconds) -> DataFrame:
@@ -290,7 +290,7 @@ def _draw_strip(axes: Axes, picture: Picture) -> None:
         _label(axes, ends, group.colour, picture.span)
 
 
-def _draw_legend(axes: Axes, row: int, group: Group) -> None:
+def _draw_legend(axes: Axes, row: int, group: SizeGroup) -> None:
     beside = _beside(axes, axes.transData)
     sample = (_NAMES + 0.001, _NAMES + 0.016)
     axes.plot(sample, (row, row), color=group.colour, lw=3, transform=beside, clip_on=False)
@@ -300,7 +300,7 @@ def _draw_legend(axes: Axes, row: int, group: Group) -> None:
     axes.text(_COUNTS, row, group.count(), transform=beside, va="center")
 
 
-def _draw_ends(axes: Axes, row: int, group: Group) -> None:
+def _draw_ends(axes: Axes, row: int, group: SizeGroup) -> None:
     """Draw a dot where each run ends and a bar at their median."""
     axes.axhline(row, color=GRID, lw=0.8)
     axes.vlines(group.run_time, row - 0.4, row + 0.4, color=group.colour, lw=2)
@@ -358,7 +358,7 @@ def _say_empty(axes: Axes, panel: Panel, picture: Picture) -> None:
     axes.set_yticks([])
 
 
-def _draw_group(axes: Axes, panel: Panel, group: Group, picture: Picture) -> None:
+def _draw_group(axes: Axes, panel: Panel, group: SizeGroup, picture: Picture) -> None:
     """Draw the line of each run and name the outliers at the end of theirs."""
     legible = 0.05 * axes.get_ylim()[1]  # on the axis itself a label would not be
     ends = []
@@ -371,7 +371,9 @@ def _draw_group(axes: Axes, panel: Panel, group: Group, picture: Picture) -> Non
     _label(axes, ends, group.colour, picture.span, lift=6)
 
 
-def _draw_run(axes: Axes, panel: Panel, run: Run, colour: str, picture: Picture) -> _End | None:
+def _draw_run(
+    axes: Axes, panel: Panel, run: TimelineRun, colour: str, picture: Picture
+) -> _End | None:
     """Return where the line ends; None where the run has no reading."""
     line = picture.extremes(run, panel)
     if picture.needs_mean(panel):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
-from morocco.check.context import Case
+from morocco.check.context import CheckContext
 from morocco.check.file_rules import (
     find_backward,
     find_copies,
@@ -29,7 +29,7 @@ from morocco.check.record_rules import (
     find_unrecorded,
     find_warnings,
 )
-from morocco.check.result import Detail, Finding, Report, Severity
+from morocco.check.result import CheckResult, Detail, RuleResult, Severity
 from morocco.check.timing_rules import (
     find_idle_gpus,
     find_late_clocks,
@@ -54,7 +54,7 @@ class Rule:
     id: str
     severity: Severity
     """What it is when it does not hold."""
-    find: Callable[[Case], Iterable[Detail]]
+    find: Callable[[CheckContext], Iterable[Detail]]
     """Yields what speaks against it."""
     good: str
     """What holds where nothing was found."""
@@ -64,13 +64,13 @@ class Rule:
     needs_records: bool = False
     """Whether logs alone say nothing of it."""
 
-    def apply(self, case: Case) -> Finding:
+    def apply(self, case: CheckContext) -> RuleResult:
         """Return what the rule finds."""
         details = tuple(self.find(case))
         if details:
-            return Finding(self.id, self.severity, self.bad, details, self.todo)
+            return RuleResult(self.id, self.severity, self.bad, details, self.todo)
         unknown = self.needs_records and not case.records
-        return Finding(self.id, "Yes", _UNKNOWN if unknown else self.good)
+        return RuleResult(self.id, "Yes", _UNKNOWN if unknown else self.good)
 
 
 RULES = (
@@ -292,8 +292,8 @@ RULES = (
 )
 
 
-def check(submission: Submission, profile: Profile = RUSSIAN_SUPERGLUE) -> Report:
+def check(submission: Submission, profile: Profile = RUSSIAN_SUPERGLUE) -> CheckResult:
     """Return what each rule finds, the same for whoever asks; VALID if none says NO."""
-    case = Case(submission, profile)
+    case = CheckContext(submission, profile)
     findings = tuple(rule.apply(case) for rule in RULES)
-    return Report(profile.name, submission.many_models, findings)
+    return CheckResult(profile.name, submission.many_models, findings)

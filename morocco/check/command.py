@@ -11,7 +11,7 @@ from morocco.util.params import PATH, warn
 from morocco.util.units import plural
 
 if TYPE_CHECKING:
-    from morocco.check.result import Report
+    from morocco.check.result import CheckResult
 
 
 @click.command()
@@ -39,7 +39,7 @@ def check(ctx: click.Context, paths: tuple[Path, ...], profile: Path | None, for
     ctx.exit(0 if report.valid else 1)
 
 
-def _judge(paths: tuple[Path, ...], profile: Path | None) -> Report:
+def _judge(paths: tuple[Path, ...], profile: Path | None) -> CheckResult:
     from morocco.check.check import check as judge
     from morocco.check.profile import RUSSIAN_SUPERGLUE, read_profile
     from morocco.logs.submission import load_submission

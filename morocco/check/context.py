@@ -20,7 +20,7 @@ INIT_SIZE: Size = (1, 1)
 
 
 @dataclass(frozen=True)
-class Case:
+class CheckContext:
     """What a rule looks at."""
 
     submission: Submission

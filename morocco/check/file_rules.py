@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import count, islice, pairwise
 
-from morocco.check.context import INIT_SIZE, Case, Size, by_size
+from morocco.check.context import INIT_SIZE, CheckContext, Size, by_size
 from morocco.check.result import Detail, name_file, tell
 from morocco.logs.discovery import by_model_and_task
 from morocco.logs.log import Log
@@ -22,7 +22,7 @@ _BACKWARD = "timestamp is before"
 """What the reader of logs says of it."""
 
 
-def find_missing(case: Case) -> Iterator[Detail]:
+def find_missing(case: CheckContext) -> Iterator[Detail]:
     """Yield what each model lacks of the suite: tasks, sizes, runs."""
     logs = by_model_and_task(case.logs)
     for model in case.models:
@@ -34,7 +34,7 @@ def find_missing(case: Case) -> Iterator[Detail]:
         yield from (Detail(f"{' '.join(tasks)}: {gap}", model) for gap, tasks in alike.items())
 
 
-def _find_gaps(sizes: Mapping[Size, Sequence[Log]], case: Case) -> Iterator[str]:
+def _find_gaps(sizes: Mapping[Size, Sequence[Log]], case: CheckContext) -> Iterator[str]:
     """Yield what one task lacks; without sizes in the profile its fullest long one counts."""
     long = [size for size in sizes if size != INIT_SIZE]
     if not long and not case.profile.sizes:
@@ -54,14 +54,14 @@ def _indices(logs: Sequence[Log]) -> set[int]:
     return {log.path.index for log in logs}
 
 
-def find_foreign_tasks(case: Case) -> Iterator[Detail]:
+def find_foreign_tasks(case: CheckContext) -> Iterator[Detail]:
     """Yield the tasks that the suite does not have."""
     for (_, task), logs in by_model_and_task(case.logs).items():
         if task not in case.profile.tasks:
             yield tell(logs)
 
 
-def find_many_sizes(case: Case) -> Iterator[Detail]:
+def find_many_sizes(case: CheckContext) -> Iterator[Detail]:
     """Yield what each model has in several long sizes, or in others than were asked for."""
     for model in case.models:
         tasks = [task for (of_model, _), task in case.tasks.items() if of_model == model]
@@ -77,14 +77,14 @@ def _find_other_sizes(task: TaskRuns, asked: Sequence[Size]) -> list[Log]:
     return logs if len(task.groups) > 1 else []
 
 
-def find_unreadable(case: Case) -> Iterator[Detail]:
+def find_unreadable(case: CheckContext) -> Iterator[Detail]:
     """Yield the logs that cannot be read, each with its first wrong line."""
     for entry in case.entries:
         if entry.log is None and not _is_backward(entry):
             yield tell([entry], entry.fault or "cannot be read")
 
 
-def find_backward(case: Case) -> Iterator[Detail]:
+def find_backward(case: CheckContext) -> Iterator[Detail]:
     """Yield the logs whose clock goes back."""
     for entry in case.entries:
         if _is_backward(entry):
@@ -95,7 +95,7 @@ def _is_backward(entry: Entry) -> bool:
     return entry.fault is not None and _BACKWARD in entry.fault
 
 
-def find_gaps(case: Case) -> Iterator[Detail]:
+def find_gaps(case: CheckContext) -> Iterator[Detail]:
     """Yield the longest gap of each log that has one over several sampling periods."""
     for log in case.logs:
         period = find_period(log)
@@ -111,14 +111,14 @@ def _number_lines(log: Log) -> Iterator[tuple[int, tuple[Sample, Sample]]]:
     return enumerate(pairwise(log.samples), start=2)
 
 
-def find_null(case: Case) -> Iterator[Detail]:
+def find_null(case: CheckContext) -> Iterator[Detail]:
     """Yield the logs without any reading."""
     for log in case.logs:
         if not has_reading(log):
             yield tell([log], f"{len(log.samples)} lines")
 
 
-def find_unseen(case: Case) -> Iterator[Detail]:
+def find_unseen(case: CheckContext) -> Iterator[Detail]:
     """Yield the runs that were not seen on a GPU, where other runs or the record say they should.
 
     Those without any reading have their own rule.
@@ -145,7 +145,7 @@ AT_ONCE = 500
 """No park of machines runs more at once; a zip that claims it must not take minutes."""
 
 
-def find_copies(case: Case) -> Iterator[Detail]:
+def find_copies(case: CheckContext) -> Iterator[Detail]:
     """Yield each log that is another one's copy, byte for byte or shifted in time."""
     digests: dict[str, Log] = {}
     shapes: dict[bytes, list[Log]] = {}
@@ -176,7 +176,7 @@ def _is_shifted(log: Log, other: Log) -> bool:
     )
 
 
-def find_overlaps(case: Case) -> Iterator[Detail]:
+def find_overlaps(case: CheckContext) -> Iterator[Detail]:
     """Yield each log that begins before another one has ended, unless each has its own machine."""
     running: list[Log] = []
     for log in sorted(case.logs, key=lambda log: (log.samples[0].timestamp, log.name)):
@@ -193,7 +193,7 @@ def _end(log: Log) -> Seconds:
     return log.samples[-1].timestamp
 
 
-def _may_disturb(log: Log, other: Log, case: Case) -> bool:
+def _may_disturb(log: Log, other: Log, case: CheckContext) -> bool:
     if min(_end(log), _end(other)) - log.samples[0].timestamp <= TOUCHING:
         return False
     one, two = case.records.get(log.name), case.records.get(other.name)

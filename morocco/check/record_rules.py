@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 
-from morocco.check.context import Case
+from morocco.check.context import CheckContext
 from morocco.check.profile import Machine
 from morocco.check.result import Detail, tell
 from morocco.logs.discovery import by_model_and_task
@@ -18,7 +18,7 @@ _SHARED_LOAD = "in use by others"
 """In a warning of `bench`: what it warns of has a rule of its own."""
 
 
-def find_unrecorded(case: Case) -> Iterator[Detail]:
+def find_unrecorded(case: CheckContext) -> Iterator[Detail]:
     """Yield the logs without a record that can be read."""
     faults: dict[tuple[str, str], list[Log]] = {}
     for entry in case.entries:
@@ -28,7 +28,7 @@ def find_unrecorded(case: Case) -> Iterator[Detail]:
     yield from (tell(logs, what) for (_, what), logs in faults.items())
 
 
-def find_strangers(case: Case) -> Iterator[Detail]:
+def find_strangers(case: CheckContext) -> Iterator[Detail]:
     """Yield the logs whose record is one of another run."""
     for log, record in case.recorded():
         what = ", ".join(_find_contradictions(log, record))
@@ -51,7 +51,7 @@ def _find_contradictions(log: Log, record: Recorded) -> Iterator[str]:
         yield f"the record says {record.run_time:.2f} s, the log {log.run_time:.2f} s"
 
 
-def find_machines(case: Case) -> Iterator[Detail]:
+def find_machines(case: CheckContext) -> Iterator[Detail]:
     """Yield in what the machines differ that ran one task of one model."""
     for _, runs in _by_task(case):
         told = [(log, _describe(record)) for log, record in runs]
@@ -84,19 +84,19 @@ def _join(values: Iterable[str | float | None]) -> str:
     return ", ".join(str(value) for value in values if value)
 
 
-def find_images(case: Case) -> Iterator[Detail]:
+def find_images(case: CheckContext) -> Iterator[Detail]:
     """Yield the images of one task of one model, where there are several."""
     for _, runs in _by_task(case):
         yield from _find_different([(log, record.image) for log, record in runs], "image")
 
 
-def find_inputs(case: Case) -> Iterator[Detail]:
+def find_inputs(case: CheckContext) -> Iterator[Detail]:
     """Yield the data files of one task, where there are several."""
     for _, runs in _by_task(case):
         yield from _find_different([(log, record.data) for log, record in runs], "SHA-256")
 
 
-def _by_task(case: Case) -> Iterator[tuple[tuple[str, str], list[tuple[Log, Recorded]]]]:
+def _by_task(case: CheckContext) -> Iterator[tuple[tuple[str, str], list[tuple[Log, Recorded]]]]:
     for key, logs in by_model_and_task(case.logs).items():
         yield key, [(log, case.records[log.name]) for log in logs if log.name in case.records]
 
@@ -111,12 +111,12 @@ def _find_different(told: Sequence[tuple[Log, str | None]], what: str) -> Iterat
         yield from (tell(of_value, f"{what} {value}") for value, of_value in logs.items())
 
 
-def find_foreign_load(case: Case) -> Iterator[Detail]:
+def find_foreign_load(case: CheckContext) -> Iterator[Detail]:
     """Yield the runs before whose start others were on the GPU."""
     yield from _group(case, lambda record: ", ".join(dict.fromkeys(record.foreign)))
 
 
-def find_warnings(case: Case) -> Iterator[Detail]:
+def find_warnings(case: CheckContext) -> Iterator[Detail]:
     """Yield what `bench` itself warned of."""
     yield from _group(case, lambda record: " ".join(_own_warnings(record)))
 
@@ -125,14 +125,14 @@ def _own_warnings(record: Recorded) -> list[str]:
     return [warning for warning in record.warnings if _SHARED_LOAD not in warning]
 
 
-def find_other_machines(case: Case) -> Iterator[Detail]:
+def find_other_machines(case: CheckContext) -> Iterator[Detail]:
     """Yield in what the machines differ from that of the profile."""
     machine = case.profile.machine
     if machine is not None:
         yield from _group(case, lambda record: ", ".join(_compare(record, machine)))
 
 
-def _group(case: Case, look: Callable[[Recorded], str]) -> Iterator[Detail]:
+def _group(case: CheckContext, look: Callable[[Recorded], str]) -> Iterator[Detail]:
     """Yield what each record says, once for all logs of a model that say the same."""
     logs: dict[tuple[str, str], list[Log]] = {}
     for log, record in case.recorded():

@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Literal
 
-from morocco.check.result import Detail, Finding, Report
+from morocco.check.result import CheckResult, Detail, RuleResult
 from morocco.util.text import make_safe
 from morocco.util.units import plural
 
@@ -18,12 +18,12 @@ MOST = 6
 """More logs than these are counted in any case; a run that stands out has a detail of its own."""
 
 
-def render(report: Report, form: Format) -> str:
+def render(report: CheckResult, form: Format) -> str:
     """Return the report as text, its last line ended too."""
     return render_json(report) if form == "json" else render_text(report)
 
 
-def render_json(report: Report) -> str:
+def render_json(report: CheckResult) -> str:
     """Return one JSON object: `valid`, `profile` and the rules with all that they found."""
     rules = [
         {
@@ -39,7 +39,7 @@ def render_json(report: Report) -> str:
     return json.dumps(content, indent=1) + "\n"
 
 
-def render_text(report: Report, *, brief: bool = False) -> str:
+def render_text(report: CheckResult, *, brief: bool = False) -> str:
     """Return one line a rule, and the verdict last; if `brief`, without what is good."""
     width = max(len(finding.rule) for finding in report.findings)
     lines = [
@@ -50,7 +50,7 @@ def render_text(report: Report, *, brief: bool = False) -> str:
     return "\n".join([*lines, "VALID" if report.valid else "INVALID", ""])
 
 
-def _render_line(finding: Finding, width: int, many_models: bool) -> str:
+def _render_line(finding: RuleResult, width: int, many_models: bool) -> str:
     line = f"{finding.status:<4}  {finding.rule:<{width}}  {finding.says}"
     if finding.details:
         details = "; ".join(_render_detail(detail, many_models) for detail in finding.details)

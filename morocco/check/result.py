@@ -36,7 +36,7 @@ class Detail:
 
 
 @dataclass(frozen=True)
-class Finding:
+class RuleResult:
     """What one rule found."""
 
     rule: str
@@ -49,14 +49,14 @@ class Finding:
 
 
 @dataclass(frozen=True)
-class Report:
+class CheckResult:
     """The verdict on a submission."""
 
     profile: str
     """The name of the suite it was held against."""
     many_models: bool
     """Whether the model is needed to tell the logs apart."""
-    findings: tuple[Finding, ...]
+    findings: tuple[RuleResult, ...]
     """One a rule, in the order of the rules."""
 
     @property

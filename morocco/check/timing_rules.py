@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from math import isnan
 from statistics import median
 
-from morocco.check.context import Case, by_size, find_too_short
+from morocco.check.context import CheckContext, by_size, find_too_short
 from morocco.check.result import Detail, tell
 from morocco.logs.discovery import by_model_and_task
 from morocco.logs.log import Log
@@ -24,7 +24,7 @@ _ENOUGH = 100_000
 """Readings that make a median; millions would fill the memory."""
 
 
-def find_late_clocks(case: Case) -> Iterator[Detail]:
+def find_late_clocks(case: CheckContext) -> Iterator[Detail]:
     """Yield the long runs whose first line shows a task that is loaded already."""
     for model in case.models:
         groups = [group for group in case.timed if group.long.logs[0].model == model]
@@ -40,14 +40,14 @@ def _range(sizes: Sequence[float]) -> str:
     return low if low == high else f"{low} to {high}"
 
 
-def find_unfinished(case: Case) -> Iterator[Detail]:
+def find_unfinished(case: CheckContext) -> Iterator[Detail]:
     """Yield the runs that failed or were cut off: by their records or, without, by their signs."""
     for logs in by_model_and_task(case.logs).values():
         for group in by_size(logs).values():
             yield from _find_unfinished(group, case)
 
 
-def _find_unfinished(group: Sequence[Log], case: Case) -> Iterator[Detail]:
+def _find_unfinished(group: Sequence[Log], case: CheckContext) -> Iterator[Detail]:
     records = {log.name: case.records.get(log.name) for log in group}
     usual_time = median(log.run_time for log in group)
     counts = Counter(record.predictions for record in records.values() if record)
@@ -95,7 +95,7 @@ def _see_reasons(log: Log, usual: float, limit: float) -> Iterator[str]:
         yield from signs
 
 
-def find_scattered_starts(case: Case) -> Iterator[Detail]:
+def find_scattered_starts(case: CheckContext) -> Iterator[Detail]:
     """Yield the start-ups that take far longer than the fastest of their task."""
     for init in case.inits:
         fastest = init.times[0]
@@ -103,14 +103,14 @@ def find_scattered_starts(case: Case) -> Iterator[Detail]:
             yield tell([run.log], f"{run.time:.1f} s, the fastest {fastest:.1f} s")
 
 
-def find_no_speed(case: Case) -> Iterator[Detail]:
+def find_no_speed(case: CheckContext) -> Iterator[Detail]:
     """Yield the long runs that are no longer than the start-up."""
     for group in case.timed:
         for log in find_too_short(group):
             yield tell([log], f"{log.run_time:.1f} s, start-up {group.init_time:.1f} s")
 
 
-def find_little_work(case: Case) -> Iterator[Detail]:
+def find_little_work(case: CheckContext) -> Iterator[Detail]:
     """Yield the groups whose work is too short to be timed well."""
     for group in case.measured:
         work = find_short_work(group)
@@ -119,7 +119,7 @@ def find_little_work(case: Case) -> Iterator[Detail]:
             yield tell(group.long.logs, f"{what} would do")
 
 
-def find_outliers(case: Case) -> Iterator[Detail]:
+def find_outliers(case: CheckContext) -> Iterator[Detail]:
     """Yield every run off the median speed, in groups whose speed varies too much."""
     limit = case.profile.thresholds.spread
     for group in case.measured:
@@ -134,7 +134,7 @@ def find_outliers(case: Case) -> Iterator[Detail]:
                 yield tell([speed.run.log], what)
 
 
-def find_idle_gpus(case: Case) -> Iterator[Detail]:
+def find_idle_gpus(case: CheckContext) -> Iterator[Detail]:
     """Yield the groups that leave the GPU idle while they work."""
     for group in case.measured:
         runs = ((run.log, run.time - group.init_time) for run in group.long.runs)

@@ -18,7 +18,7 @@ from morocco.util.units import Bytes
 _ENTRY = re.compile(r"[0-9]+|(GPU|MIG)-[0-9A-Za-z./-]+")
 
 
-class Card:
+class GpuDevice:
     """One GPU during a session; every method raises NvmlError when the GPU is lost."""
 
     def __init__(self, nvml: Nvml, index: int) -> None:
@@ -76,7 +76,7 @@ class Card:
         )
 
 
-def open_cards(choice: str) -> tuple[Nvml | None, list[Card], list[str]]:
+def open_devices(choice: str) -> tuple[Nvml | None, list[GpuDevice], list[str]]:
     """Return the library, the chosen GPUs and, for "auto", messages of what failed.
 
     Raises GpuError for a choice that is malformed or, "auto" apart, cannot be had.
@@ -111,27 +111,27 @@ def _parse(choice: str) -> tuple[str, ...]:
     return tuple(str(int(entry)) if entry.isdigit() else entry for entry in entries)
 
 
-def _open_all(nvml: Nvml) -> tuple[list[Card], list[str]]:
+def _open_all(nvml: Nvml) -> tuple[list[GpuDevice], list[str]]:
     """Return the GPUs that answer, and messages of those that do not."""
     try:
         count = nvml.call("nvmlDeviceGetCount")
     except NvmlError as error:
         return [], [f"NVML: {error}"]
     opened = [_open(nvml, index) for index in range(count)]
-    cards = [card for card in opened if isinstance(card, Card)]
+    cards = [card for card in opened if isinstance(card, GpuDevice)]
     return cards, [failure for failure in opened if isinstance(failure, str)]
 
 
-def _open(nvml: Nvml, index: int) -> Card | str:
+def _open(nvml: Nvml, index: int) -> GpuDevice | str:
     try:
-        return Card(nvml, index)
+        return GpuDevice(nvml, index)
     except NvmlError as error:
         return f"GPU {index}: {error}"
 
 
 def _pick(
-    choice: str, entries: tuple[str, ...], cards: list[Card], failures: list[str]
-) -> list[Card]:
+    choice: str, entries: tuple[str, ...], cards: list[GpuDevice], failures: list[str]
+) -> list[GpuDevice]:
     """Return the GPUs that the entries name, all for no entries; raises GpuError."""
     found = {name: card for card in cards for name in (str(card.info.index), card.info.uuid)}
     satisfied = set(entries) <= set(found) if entries else cards and not failures
@@ -186,7 +186,7 @@ class Gpus:
     """Where memory came from so far: "device" as soon as one reading had to stand in."""
 
     def __init__(
-        self, nvml: Nvml | None, cards: Sequence[Card], lost: Sequence[str], foreign_pids: bool
+        self, nvml: Nvml | None, cards: Sequence[GpuDevice], lost: Sequence[str], foreign_pids: bool
     ) -> None:
         self.infos = tuple(card.info for card in cards)
         self._nvml = nvml
@@ -203,7 +203,7 @@ class Gpus:
         """
         if foreign_pids is None:
             foreign_pids = str(Path("/proc/self/ns/pid").readlink()) != _HOST_PIDS
-        return cls(*open_cards(choice), foreign_pids)
+        return cls(*open_devices(choice), foreign_pids)
 
     def __enter__(self) -> Gpus:
         return self
@@ -228,12 +228,12 @@ class Gpus:
         return tuple(
             GpuProcess(card.info.index, found.pid, self._name(found.pid), found.memory)
             for card in self._cards
-            for found in self._ask(card, Card.everyone) or ()
+            for found in self._ask(card, GpuDevice.everyone) or ()
         )
 
     def used(self) -> tuple[Bytes | None, ...]:
         """Return the memory in use now on each selected GPU, None where it is not told."""
-        return tuple(self._ask(card, Card.used) for card in self._cards)
+        return tuple(self._ask(card, GpuDevice.used) for card in self._cards)
 
     def mark_baseline(self) -> tuple[Bytes | None, ...]:
         """Return what is in use before the start; it stands in for what is not told later."""
@@ -247,7 +247,7 @@ class Gpus:
 
         The energy of a run is the difference of two calls.
         """
-        return _sum([self._ask(card, Card.energy) for card in self._cards])
+        return _sum([self._ask(card, GpuDevice.energy) for card in self._cards])
 
     def read(self, pids: Collection[int]) -> GpuReading:
         """Take one beat of the task that has these processes."""
@@ -259,7 +259,7 @@ class Gpus:
             ram=_sum([share.ram for share in shares]),
         )
 
-    def _share(self, card: Card, pids: frozenset[int]) -> GpuReading | None:
+    def _share(self, card: GpuDevice, pids: frozenset[int]) -> GpuReading | None:
         """Return what the task has of one GPU, None where it is not on it."""
         listed = card.compute()
         held = [process.memory for process in listed or () if process.pid in pids]
@@ -274,7 +274,7 @@ class Gpus:
             return GpuReading(card.use(), growth)
         return None
 
-    def _ask(self, card: Card, question: Callable[[Card], _Answer]) -> _Answer | None:
+    def _ask(self, card: GpuDevice, question: Callable[[GpuDevice], _Answer]) -> _Answer | None:
         """Put a question to a GPU, unless it failed before."""
         if card.failed:
             return None

@@ -22,7 +22,7 @@ MAX_RECORD: Bytes = 2**20
 
 
 @dataclass(frozen=True)
-class Found:
+class FoundLog:
     """A log that was found and not read yet."""
 
     name: str
@@ -45,22 +45,22 @@ class Found:
 
 
 @dataclass(frozen=True)
-class Finding:
+class FoundLogs:
     """The logs below some paths, sorted by model and path, to be read while they are open."""
 
-    logs: tuple[Found, ...]
+    logs: tuple[FoundLog, ...]
     many_models: bool
     """Whether the logs lie in more than one model folder."""
     remarks: tuple[str, ...]
     """Files that were passed over, one line each."""
-    failed: tuple[Found, ...] = ()
+    failed: tuple[FoundLog, ...] = ()
     """What failed runs left, sorted as the logs are; their models need not have a log."""
 
 
 @contextmanager
-def find_logs(paths: Sequence[Path]) -> Iterator[Finding]:
+def find_logs(paths: Sequence[Path]) -> Iterator[FoundLogs]:
     """Find every log below `paths`; DataError for a path that is not there or holds no log."""
-    found: dict[Path, Found] = {}
+    found: dict[Path, FoundLog] = {}
     remarks: list[str] = []
     with ExitStack() as stack:
         for path in paths:
@@ -75,10 +75,10 @@ def find_logs(paths: Sequence[Path]) -> Iterator[Finding]:
         logs = tuple(log for log in ordered if not log.failed)
         many_models = len({log.model for log in logs}) > 1
         failed = tuple(log for log in ordered if log.failed)
-        yield Finding(logs, many_models, tuple(remarks), failed)
+        yield FoundLogs(logs, many_models, tuple(remarks), failed)
 
 
-def _find(path: Path, stack: ExitStack, remarks: list[str]) -> Iterator[Found]:
+def _find(path: Path, stack: ExitStack, remarks: list[str]) -> Iterator[FoundLog]:
     if path.is_dir():
         yield from _find_in_folder(path, remarks)
     elif not path.exists():
@@ -92,7 +92,7 @@ def _find(path: Path, stack: ExitStack, remarks: list[str]) -> Iterator[Found]:
         yield _file(path, log_path)
 
 
-def _find_in_folder(folder: Path, remarks: list[str]) -> Iterator[Found]:
+def _find_in_folder(folder: Path, remarks: list[str]) -> Iterator[FoundLog]:
     for path in sorted(folder.rglob("*.jsonl*")):
         log_path = LogPath.parse(_absolute(path))
         if log_path is not None and path.is_file():
@@ -102,23 +102,23 @@ def _find_in_folder(folder: Path, remarks: list[str]) -> Iterator[Found]:
             yield from _find_failed(path)
 
 
-def _find_failed(path: Path) -> Iterator[Found]:
+def _find_failed(path: Path) -> Iterator[FoundLog]:
     """Yield what a failed run left, `<log>.failed`, with its record `<log>.failed.json`."""
     log, mark = path.with_suffix(""), path.suffix
     log_path = LogPath.parse(_absolute(log)) if mark == FAILED and path.is_file() else None
     if log_path is not None:
         record = partial(_read_record, log.with_suffix(f"{FAILED}.json"))
         lines = partial(_read_lines, path)
-        yield Found(str(path), _absolute(path), log_path, lines, record, failed=True)
+        yield FoundLog(str(path), _absolute(path), log_path, lines, record, failed=True)
 
 
-def _find_in_archive(path: Path, archive: Archive) -> Iterator[Found]:
+def _find_in_archive(path: Path, archive: Archive) -> Iterator[FoundLog]:
     # Entries of a zip without folders above the tasks belong to the zip itself.
     root = _absolute(path)
     for name in archive.names:
         log_path = LogPath.parse(name)
         if log_path is not None:
-            yield Found(
+            yield FoundLog(
                 f"{path}/{name}",
                 root / name,
                 log_path,
@@ -127,9 +127,9 @@ def _find_in_archive(path: Path, archive: Archive) -> Iterator[Found]:
             )
 
 
-def _file(path: Path, log_path: LogPath) -> Found:
+def _file(path: Path, log_path: LogPath) -> FoundLog:
     lines, record = partial(_read_lines, path), partial(_read_record, path.with_suffix(".json"))
-    return Found(str(path), _absolute(path), log_path, lines, record)
+    return FoundLog(str(path), _absolute(path), log_path, lines, record)
 
 
 def _read_lines(path: Path) -> Iterator[bytes]:
@@ -197,7 +197,7 @@ def collect_logs(paths: Sequence[Path]) -> Collection:
     return Collection(logs, finding.many_models, finding.remarks)
 
 
-def _read(found: Found) -> Log:
+def _read(found: FoundLog) -> Log:
     try:
         samples = parse_samples(found.read_lines(), found.name)
     except OSError as error:

@@ -13,7 +13,7 @@ from typing import BinaryIO
 
 from morocco.errors import DataError, OutputError
 from morocco.logs.archive import MAX_UNPACKED, Refused, open_archive
-from morocco.logs.discovery import MAX_RECORD, Finding, Found, find_logs
+from morocco.logs.discovery import MAX_RECORD, FoundLog, FoundLogs, find_logs
 from morocco.logs.log import MAX_LINE
 from morocco.util.files import open_atomically
 from morocco.util.units import format_bytes
@@ -65,7 +65,7 @@ def pack_logs(paths: Sequence[Path], output: Path) -> Packed:
     return Packed(len(finding.logs), records, finding.remarks)
 
 
-def _write(finding: Finding, draft: BinaryIO) -> int:
+def _write(finding: FoundLogs, draft: BinaryIO) -> int:
     """Write the archive and return how many records it holds."""
     records, left = 0, MAX_UNPACKED
     with zipfile.ZipFile(draft, "w") as archive:
@@ -91,7 +91,7 @@ def _make_entry(name: str) -> zipfile.ZipInfo:
     return entry
 
 
-def _list_contents(finding: Finding) -> Iterator[tuple[str, Iterable[bytes]]]:
+def _list_contents(finding: FoundLogs) -> Iterator[tuple[str, Iterable[bytes]]]:
     """Yield the entries of the archive, sorted by name."""
     named = {_name(found, finding.many_models): found for found in finding.logs}
     for name, found in sorted(named.items(), key=itemgetter(0)):
@@ -101,7 +101,7 @@ def _list_contents(finding: Finding) -> Iterator[tuple[str, Iterable[bytes]]]:
         yield name, _read_lines(found)
 
 
-def _name(found: Found, many_models: bool) -> str:
+def _name(found: FoundLog, many_models: bool) -> str:
     file = f"{found.path.task}/{PurePath(found.name).name}"
     name = f"{found.model}/{file}" if many_models else file
     if not name.isprintable():
@@ -109,7 +109,7 @@ def _name(found: Found, many_models: bool) -> str:
     return name
 
 
-def _read_record(found: Found) -> bytes | None:
+def _read_record(found: FoundLog) -> bytes | None:
     try:
         record = found.read_record()
     except OSError as error:
@@ -120,7 +120,7 @@ def _read_record(found: Found) -> bytes | None:
     return record
 
 
-def _read_lines(found: Found) -> Iterator[bytes]:
+def _read_lines(found: FoundLog) -> Iterator[bytes]:
     try:
         for number, line in enumerate(found.read_lines(), start=1):
             if len(line) > MAX_LINE:

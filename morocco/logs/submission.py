@@ -8,7 +8,7 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
-from morocco.logs.discovery import MAX_RECORD, Found, find_logs
+from morocco.logs.discovery import MAX_RECORD, FoundLog, find_logs
 from morocco.logs.log import Log, LogPath, read_samples
 from morocco.util.json import parse_object
 from morocco.util.units import format_bytes
@@ -73,7 +73,7 @@ def load_submission(paths: Sequence[Path]) -> Submission:
     return Submission(entries, finding.many_models, finding.remarks, failed)
 
 
-def _load(found: Found) -> Entry:
+def _load(found: FoundLog) -> Entry:
     log, fault, digest = _load_log(found)
     record, record_fault = _load_record(found)
     return Entry(
@@ -81,7 +81,7 @@ def _load(found: Found) -> Entry:
     )
 
 
-def _load_log(found: Found) -> tuple[Log | None, str | None, str]:
+def _load_log(found: FoundLog) -> tuple[Log | None, str | None, str]:
     """Return the log or what is wrong with it, and its digest."""
     digest = sha256()
     lines = _digest(found.read_lines(), digest.update)
@@ -103,7 +103,7 @@ def _digest(lines: Iterator[bytes], update: Callable[[bytes], None]) -> Iterator
         yield line
 
 
-def _load_record(found: Found) -> tuple[Mapping[str, Any] | None, str | None]:
+def _load_record(found: FoundLog) -> tuple[Mapping[str, Any] | None, str | None]:
     """Return the record beside a log, or what is wrong with it; neither where there is none."""
     try:
         content = found.read_record()

@@ -12,7 +12,7 @@ from morocco.errors import DataError
 from morocco.logs.record import Recorded
 from morocco.logs.submission import Submission
 from morocco.report.baseline import Baseline
-from morocco.report.cells import Choice, Key, Runs, choose, list_models, make_cell
+from morocco.report.cells import Choice, Key, SubmissionRuns, choose, list_models, make_cell
 from morocco.report.comparison import compare_tasks
 from morocco.report.gpus import compare_cards
 from morocco.report.machines import Machines, find_machines, find_unequal, is_same
@@ -30,7 +30,7 @@ from morocco.report.model import (
     WeightedScore,
 )
 from morocco.report.notes import find_notes, find_remarks
-from morocco.report.options import Quality, Wishes
+from morocco.report.options import ModelScores, ReportSettings
 from morocco.stats.estimates import summarise
 from morocco.stats.grouping import Clock
 from morocco.tasks import TASKS
@@ -99,7 +99,7 @@ Cells = Mapping[Key, Cell]
 
 
 def summarise_model(
-    model: str, tasks: Sequence[str], cells: Cells, machines: Machines, wishes: Wishes
+    model: str, tasks: Sequence[str], cells: Cells, machines: Machines, wishes: ReportSettings
 ) -> ModelSummary:
     """Return the means, the scores and the price of a model."""
     own = {task: cells[model, task] for task in tasks}
@@ -107,7 +107,7 @@ def summarise_model(
     score, price = weighted.score, wishes.price
     return ModelSummary(
         model,
-        wishes.qualities.get(model, Quality(None)).overall,
+        wishes.qualities.get(model, ModelScores(None)).overall,
         {metric: compute_mean(_get_values(metric, own, wishes.without)) for metric in METRICS},
         weighted,
         price / score if price is not None and score is not None else None,
@@ -123,7 +123,7 @@ def _get_values(
 
 
 def find_baseline(
-    cells: Cells, machines: Mapping[str, Machines], wishes: Wishes
+    cells: Cells, machines: Mapping[str, Machines], wishes: ReportSettings
 ) -> Baseline | None:
     """Return what to compare with; DataError where it has no numbers, or by another clock."""
     if isinstance(wishes.baseline, str):
@@ -149,7 +149,7 @@ def _get_readings(model: str, cells: Cells) -> dict[str, Readings]:
 
 
 def compare(
-    baseline: Baseline, cells: Cells, machines: Mapping[str, Machines], wishes: Wishes
+    baseline: Baseline, cells: Cells, machines: Mapping[str, Machines], wishes: ReportSettings
 ) -> Comparison:
     """Return all models, but for the baseline itself, against the baseline."""
     models = [name for name in machines if name != wishes.baseline]
@@ -159,7 +159,11 @@ def compare(
 
 
 def _compare(
-    model: str, baseline: Baseline, cells: Cells, machines: Mapping[str, Machines], wishes: Wishes
+    model: str,
+    baseline: Baseline,
+    cells: Cells,
+    machines: Mapping[str, Machines],
+    wishes: ReportSettings,
 ) -> ModelRatios:
     readings = _get_readings(model, cells)
     overall, by_task = compare_tasks(readings, baseline.tasks, wishes.without)
@@ -179,9 +183,9 @@ def _get_size(readings: Readings) -> Size:
     return readings.input_size, readings.batch_size
 
 
-def build_report(submission: Submission, wishes: Wishes) -> Report:
+def build_report(submission: Submission, wishes: ReportSettings) -> Report:
     """Return the report on a submission; DataError for a baseline that does not fit it."""
-    runs = Runs(submission)
+    runs = SubmissionRuns(submission)
     models = list_models(submission)
     choices = _choose(runs, models, wishes)
     cells, doubts = _make_cells(runs, choices, wishes)
@@ -206,7 +210,7 @@ def build_report(submission: Submission, wishes: Wishes) -> Report:
     )
 
 
-def _choose(runs: Runs, models: list[str], wishes: Wishes) -> dict[Key, Choice]:
+def _choose(runs: SubmissionRuns, models: list[str], wishes: ReportSettings) -> dict[Key, Choice]:
     """Return what counts of every model and task, in the order of both."""
     found = {task for _, task in (*runs.good, *runs.failed)}
     tasks = [*(task for task in TASKS if task in found), *sorted(found - set(TASKS))]
@@ -223,7 +227,7 @@ def _choose(runs: Runs, models: list[str], wishes: Wishes) -> dict[Key, Choice]:
 
 
 def _make_cells(
-    runs: Runs, choices: Mapping[Key, Choice], wishes: Wishes
+    runs: SubmissionRuns, choices: Mapping[Key, Choice], wishes: ReportSettings
 ) -> tuple[dict[Key, Cell], tuple[str, ...]]:
     """Return all cells, and what `stats` would warn of."""
     groups = {key: choice.group for key, choice in choices.items() if choice.group is not None}
@@ -243,21 +247,21 @@ def _make_cells(
     return cells, stats.warnings
 
 
-def _add_wishes(cell: Cell, wishes: Wishes) -> Cell:
-    quality = wishes.qualities.get(cell.model, Quality(None))
+def _add_wishes(cell: Cell, wishes: ReportSettings) -> Cell:
+    quality = wishes.qualities.get(cell.model, ModelScores(None))
     cell = replace(cell, score=quality.tasks.get(cell.task))
     if wishes.price is None or cell.estimate is None:
         return cell
     return replace(cell, cost=compute_cost(wishes.price, cell.estimate.rps))
 
 
-def _get_records(runs: Runs, model: str) -> list[Recorded]:
+def _get_records(runs: SubmissionRuns, model: str) -> list[Recorded]:
     logs = [log for (name, _), of_task in runs.good.items() if name == model for log in of_task]
     return [runs.records[log.name] for log in logs if log.name in runs.records]
 
 
 def _add_baseline(
-    machines: Mapping[str, Machines], baseline: Baseline | None, wishes: Wishes
+    machines: Mapping[str, Machines], baseline: Baseline | None, wishes: ReportSettings
 ) -> dict[str, Machines]:
     """Return the machines with that of a baseline from a file, which is no model here."""
     if baseline is None or isinstance(wishes.baseline, str):

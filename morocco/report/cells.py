@@ -34,7 +34,7 @@ class Failed:
 
 
 @dataclass(frozen=True)
-class Runs:
+class SubmissionRuns:
     """A submission by model and task."""
 
     submission: Submission

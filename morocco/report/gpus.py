@@ -9,9 +9,9 @@ from typing import NamedTuple
 from morocco.check.context import INIT_SIZE
 from morocco.logs.log import Log
 from morocco.logs.record import Recorded
-from morocco.report.cells import Key, Runs, choose
+from morocco.report.cells import Key, SubmissionRuns, choose
 from morocco.report.machines import UNKNOWN, name_gpus
-from morocco.report.model import Card
+from morocco.report.model import GpuComparison
 from morocco.stats.estimates import summarise
 from morocco.stats.grouping import Clock
 
@@ -24,7 +24,7 @@ class _Speed(NamedTuple):
     runs: int
 
 
-def compare_cards(runs: Runs, clock: Clock) -> tuple[Card, ...]:
+def compare_cards(runs: SubmissionRuns, clock: Clock) -> tuple[GpuComparison, ...]:
     """Return each kind of GPU or, where there is but one kind, each GPU; the fastest first.
 
     Only models and tasks that several of them ran are compared; start-ups count for all GPUs of a
@@ -69,13 +69,13 @@ def _belongs(log: Log, of_kind: bool, of_card: bool) -> bool:
     return of_kind if is_init else of_card
 
 
-def _summarise(name: str, by_cell: Mapping[Key, Mapping[str, _Speed]]) -> Card | None:
+def _summarise(name: str, by_cell: Mapping[Key, Mapping[str, _Speed]]) -> GpuComparison | None:
     cells = [cell for cell in by_cell.values() if name in cell and len(cell) > 1]
     if not cells:
         return None
     ratios = [cell[name].rps / _find_best(cell.values()) for cell in cells]
     runs = sum(cell[name].runs for cell in cells)
-    return Card(name, runs, len(cells), min(ratios), fmean(ratios), max(ratios))
+    return GpuComparison(name, runs, len(cells), min(ratios), fmean(ratios), max(ratios))
 
 
 def _find_best(speeds: Iterable[_Speed]) -> float:

@@ -181,7 +181,7 @@ class Comparison:
 
 
 @dataclass(frozen=True)
-class Card:
+class GpuComparison:
     """A GPU, or a kind of GPU, against the others that ran the same model and task."""
 
     name: str
@@ -210,7 +210,7 @@ class Report:
     weights: Mapping[str, float] | None = None
     """By task; None where all tasks weigh the same."""
     comparison: Comparison | None = None
-    cards: tuple[Card, ...] | None = None
+    cards: tuple[GpuComparison, ...] | None = None
     """None where it was not asked for."""
     notes: tuple[str, ...] = ()
     """What a reader has to know: choices that were made."""

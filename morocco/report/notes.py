@@ -6,14 +6,17 @@ from collections.abc import Iterator, Mapping
 
 from morocco.check.context import Size
 from morocco.logs.submission import Submission
-from morocco.report.cells import Choice, Key, Runs, get_size, say_causes
+from morocco.report.cells import Choice, Key, SubmissionRuns, get_size, say_causes
 from morocco.report.machines import Machines, find_unknown
 from morocco.report.model import Report
 from morocco.util.units import plural
 
 
 def find_notes(
-    report: Report, runs: Runs, choices: Mapping[Key, Choice], machines: Mapping[str, Machines]
+    report: Report,
+    runs: SubmissionRuns,
+    choices: Mapping[Key, Choice],
+    machines: Mapping[str, Machines],
 ) -> Iterator[str]:
     """Yield one sentence for each thing to know."""
     yield from _say_sizes(choices)
@@ -55,7 +58,7 @@ def _list_keys(keys: list[Key]) -> str:
     return "; ".join(f"{model} {', '.join(of_model)}" for model, of_model in tasks.items())
 
 
-def _say_failed(runs: Runs) -> Iterator[str]:
+def _say_failed(runs: SubmissionRuns) -> Iterator[str]:
     told: dict[tuple[str, str], list[str]] = {}
     for (model, task), failed in runs.failed.items():
         told.setdefault((model, say_causes(failed)), []).append(f"{task} {len(failed)}")

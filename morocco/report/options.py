@@ -20,20 +20,20 @@ _WAY_OUT = (
 
 
 @dataclass(frozen=True)
-class Quality:
+class ModelScores:
     """How good the predictions of a model are."""
 
     overall: float | None
     tasks: Mapping[str, float] = field(default_factory=dict)
 
 
-def read_qualities(texts: Sequence[str], models: Sequence[str]) -> dict[str, Quality]:
+def read_qualities(texts: Sequence[str], models: Sequence[str]) -> dict[str, ModelScores]:
     """Return the qualities by model; each text is FILE or MODEL=FILE.
 
     DataError for a file that is none, for a model that the report does not have, and for a file of
     one model's scores where there are several.
     """
-    found: dict[str, Quality] = {}
+    found: dict[str, ModelScores] = {}
     for text in texts:
         found |= _read(text, models)
     return found
@@ -46,7 +46,7 @@ def split_model(text: str, models: Sequence[str]) -> tuple[str | None, str]:
     return model, text if model is None else text.removeprefix(f"{model}=")
 
 
-def _read(text: str, models: Sequence[str]) -> dict[str, Quality]:
+def _read(text: str, models: Sequence[str]) -> dict[str, ModelScores]:
     model, file = split_model(text, models)
     if model is not None:
         return {model: _to_quality(read_object(Path(file)), f"--scores {file}")}
@@ -56,7 +56,7 @@ def _read(text: str, models: Sequence[str]) -> dict[str, Quality]:
     return _read_file(Path(text), models)
 
 
-def _read_file(path: Path, models: Sequence[str]) -> dict[str, Quality]:
+def _read_file(path: Path, models: Sequence[str]) -> dict[str, ModelScores]:
     content = read_object(path)
     where = f"--scores {path}"
     if "overall" in content or "tasks" in content:
@@ -69,14 +69,14 @@ def _read_file(path: Path, models: Sequence[str]) -> dict[str, Quality]:
     return {name: _to_quality(content[name], f"{where}, {name}") for name in known}
 
 
-def _to_quality(value: Any, where: str) -> Quality:
+def _to_quality(value: Any, where: str) -> ModelScores:
     if not isinstance(value, dict):
-        return Quality(_to_score(value, where))
+        return ModelScores(_to_score(value, where))
     tasks = value.get("tasks", {})
     if not isinstance(tasks, dict) or not ("overall" in value or "tasks" in value):
         raise DataError(f"{where}: these are no scores. {_WAY_OUT}")
     overall = value.get("overall")
-    return Quality(
+    return ModelScores(
         None if overall is None else _to_score(overall, f"{where}, overall"),
         {task: _read_task(of_task, f"{where}, {task}") for task, of_task in tasks.items()},
     )
@@ -97,7 +97,7 @@ WITHOUT = ("rucos", "muserc")
 
 
 @dataclass(frozen=True)
-class Wishes:
+class ReportSettings:
     """What is asked."""
 
     clock: Clock = "log"
@@ -107,7 +107,7 @@ class Wishes:
     """By task; None gives all tasks the same."""
     price: float | None = None
     """Of an hour."""
-    qualities: Mapping[str, Quality] = field(default_factory=dict)
+    qualities: Mapping[str, ModelScores] = field(default_factory=dict)
     """By model."""
     baseline: str | Baseline | None = None
     """A model of the report, or one from a file."""

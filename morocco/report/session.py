@@ -13,7 +13,7 @@ from morocco.report.build import build_report, to_baseline
 from morocco.report.cells import list_models, rename
 from morocco.report.data import render_csv, render_json
 from morocco.report.model import Report
-from morocco.report.options import Wishes, read_qualities, read_weights, split_model
+from morocco.report.options import ReportSettings, read_qualities, read_weights, split_model
 from morocco.report.text import render_markdown
 from morocco.stats.grouping import Clock
 from morocco.tasks import TASKS
@@ -98,7 +98,7 @@ def report_command(options: ReportOptions) -> Report:
     submission = rename(submission, names, merge=options.by_gpu)
     models = list_models(submission)
     tasks = {entry.path.task for entry in submission.entries}
-    wishes = Wishes(
+    wishes = ReportSettings(
         clock=options.clock,
         without=_check_without(options.without, tasks),
         weights=weights,
@@ -156,7 +156,7 @@ def _find_baseline(text: str | None, models: Sequence[str]) -> str | Baseline | 
     )
 
 
-def _choose_saved(options: ReportOptions, wishes: Wishes, models: Sequence[str]) -> str:
+def _choose_saved(options: ReportOptions, wishes: ReportSettings, models: Sequence[str]) -> str:
     """Return the model that --save-baseline is about."""
     if isinstance(wishes.baseline, str):
         return wishes.baseline

@@ -28,7 +28,7 @@ TAG_GROUPS = {
 """Of LiDiRus: from the field of a record to the name of the group."""
 
 
-class Found(NamedTuple):
+class FoundLabel(NamedTuple):
     """A label, as it was found in a record."""
 
     key: Key
@@ -40,7 +40,7 @@ class NoLabel(ValueError):
     """A record without its label."""
 
 
-Reader = Callable[[Object], Iterator[Found]]
+Reader = Callable[[Object], Iterator[FoundLabel]]
 """From a record to its labels; ValueError says what is wrong with it."""
 
 
@@ -63,8 +63,8 @@ def tell_tasks(record: Object) -> list[str]:
 
 
 def _read_label(labels: tuple[Label, ...]) -> Reader:
-    def read(record: Object) -> Iterator[Found]:
-        yield Found((take_idx(record),), _take_label(record, labels))
+    def read(record: Object) -> Iterator[FoundLabel]:
+        yield FoundLabel((take_idx(record),), _take_label(record, labels))
 
     return read
 
@@ -82,8 +82,10 @@ def _take_label(record: Object, labels: tuple[Label, ...]) -> Label:
     raise ValueError(f"`label` must be one of {allowed}, not {shorten(label)}")
 
 
-def _read_tagged(record: Object) -> Iterator[Found]:
-    yield Found((take_idx(record),), _take_label(record, _ENTAILMENT), tuple(_take_tags(record)))
+def _read_tagged(record: Object) -> Iterator[FoundLabel]:
+    yield FoundLabel(
+        (take_idx(record),), _take_label(record, _ENTAILMENT), tuple(_take_tags(record))
+    )
 
 
 def _take_tags(record: Object) -> Iterator[tuple[str, tuple[str, ...]]]:
@@ -94,15 +96,15 @@ def _take_tags(record: Object) -> Iterator[tuple[str, tuple[str, ...]]]:
                 yield group, tags
 
 
-def _read_answers(record: Object) -> Iterator[Found]:
+def _read_answers(record: Object) -> Iterator[FoundLabel]:
     passage = take_idx(record)
     for question in take_list(take(record, "passage", dict, "an object"), "questions"):
         for answer in take_list(question, "answers"):
             key = (passage, take_idx(question), take_idx(answer))
-            yield Found(key, _take_label(answer, _NUMBERS))
+            yield FoundLabel(key, _take_label(answer, _NUMBERS))
 
 
-def _read_queries(record: Object) -> Iterator[Found]:
+def _read_queries(record: Object) -> Iterator[FoundLabel]:
     queries = take_list(record, "qas")
     if not queries or not all(query.get("answers") for query in queries):
         raise NoLabel("a question has no answers")
@@ -110,11 +112,11 @@ def _read_queries(record: Object) -> Iterator[Found]:
         tuple(take(answer, "text", str, "a text") for answer in take_list(query, "answers"))
         for query in queries
     )
-    yield Found((take_idx(record),), texts)
+    yield FoundLabel((take_idx(record),), texts)
 
 
-def _read_text(record: Object) -> Iterator[Found]:
-    yield Found((take_idx(record),), take(record, "label", str, "a text"))
+def _read_text(record: Object) -> Iterator[FoundLabel]:
+    yield FoundLabel((take_idx(record),), take(record, "label", str, "a text"))
 
 
 def _choose(fields: str, labels: tuple[Label, ...], read_gold: Reader | None = None) -> Schema:

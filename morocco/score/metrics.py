@@ -107,7 +107,7 @@ class Part:
 
 
 @dataclass(frozen=True)
-class Group:
+class TagGroup:
     """A group of tags: lex_sem, pr_ar_str, logic or knowledge."""
 
     name: str
@@ -125,12 +125,12 @@ def correlate(pairs: Sequence[Pair]) -> float:
     return matthews(gold, predicted, "entailment")
 
 
-def diagnose(pairs: Sequence[Pair]) -> tuple[Group, ...]:
+def diagnose(pairs: Sequence[Pair]) -> tuple[TagGroup, ...]:
     """Return the four groups; tags in alphabetical order."""
     return tuple(_diagnose_group(name, pairs) for name in TAG_GROUPS.values())
 
 
-def _diagnose_group(name: str, pairs: Sequence[Pair]) -> Group:
+def _diagnose_group(name: str, pairs: Sequence[Pair]) -> TagGroup:
     tagged = [(tags, pair) for pair in pairs for group, tags in pair.tags if group == name]
     composite: dict[str, list[Pair]] = {}
     atomic: dict[str, list[Pair]] = {}
@@ -139,7 +139,7 @@ def _diagnose_group(name: str, pairs: Sequence[Pair]) -> Group:
         for tag in set(tags):
             atomic.setdefault(tag, []).append(pair)
     whole = _measure([pair for _, pair in tagged])
-    return Group(name, whole, _measure_all(composite), _measure_all(atomic))
+    return TagGroup(name, whole, _measure_all(composite), _measure_all(atomic))
 
 
 def _measure_all(parts: Mapping[str, Sequence[Pair]]) -> dict[str, Part]:

@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterator, Sequence
 from typing import Any, Literal
 
-from morocco.score.metrics import Group, Part
+from morocco.score.metrics import Part, TagGroup
 from morocco.score.score import Score, Scores
 from morocco.tasks import TASKS
 from morocco.util.text import align, make_safe
@@ -71,7 +71,7 @@ def _to_cells(score: Score) -> tuple[str, ...]:
     return score.task, " / ".join(score.metrics), numbers, format_score(score.value)
 
 
-def _to_rows(group: Group) -> Iterator[tuple[str, ...]]:
+def _to_rows(group: TagGroup) -> Iterator[tuple[str, ...]]:
     def row(tag: str, are: str, part: Part) -> tuple[str, ...]:
         return group.name, make_safe(tag), are, format_score(part.mcc), str(part.labels)
 

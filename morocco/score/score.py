@@ -10,7 +10,7 @@ from pathlib import Path
 from morocco.errors import DataError
 from morocco.score.answers import Missing, Pair, match, read_gold, read_predictions
 from morocco.score.metrics import (
-    Group,
+    TagGroup,
     accuracy,
     correlate,
     diagnose,
@@ -37,7 +37,7 @@ class Score:
     """How many of them have no prediction, and count as wrong."""
     repeated: int = 0
     """How many predictions repeat one that was there, and agree with it."""
-    groups: tuple[Group, ...] = ()
+    groups: tuple[TagGroup, ...] = ()
     """The diagnostics of LiDiRus."""
 
     @property

@@ -10,7 +10,7 @@ from statistics import fmean, median, stdev
 from typing import NamedTuple, TypeVar
 
 from morocco.logs.log import Log
-from morocco.stats.grouping import USUAL_RUNS, Group, Run, Series, find_period, is_late
+from morocco.stats.grouping import USUAL_RUNS, Group, Series, TimedRun, find_period, is_late
 from morocco.util.units import Seconds, plural
 
 SHORT_WORK: Seconds = 5.0
@@ -38,7 +38,7 @@ class Speed(NamedTuple):
     """One long run and its records a second."""
 
     rps: float
-    run: Run
+    run: TimedRun
 
 
 class Spread(NamedTuple):
@@ -55,7 +55,7 @@ def has_reading(log: Log) -> bool:
     return any(value is not None for sample in log.samples for value in sample[1:])
 
 
-def find_slow_starts(series: Series, limit: float = COLD_START) -> list[Run]:
+def find_slow_starts(series: Series, limit: float = COLD_START) -> list[TimedRun]:
     """Return the start-ups that take far longer than the fastest, if they differ too much."""
     fastest, spread = series.times[0], series.times[-1] - series.times[0]
     if spread <= limit * median(series.times) or spread <= COLD_START_FLOOR:
@@ -108,7 +108,7 @@ def _find_cold(series: Series) -> str | None:
     return f"{', '.join(map(_show_run, slow))}; the fastest: {fastest}" if slow else None
 
 
-def _show_run(run: Run) -> str:
+def _show_run(run: TimedRun) -> str:
     return f"{PurePath(run.log.name).name} {run.time:.1f} s"
 
 

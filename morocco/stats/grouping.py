@@ -26,7 +26,7 @@ _TELLING = 100_000
 """Lines that tell the sampling period: nine hours of them. Millions would fill the memory."""
 
 
-class Run(NamedTuple):
+class TimedRun(NamedTuple):
     """A run and how long it took by the clock in use."""
 
     time: Seconds
@@ -39,7 +39,7 @@ class Series:
 
     label: str
     logs: tuple[Log, ...]
-    runs: tuple[Run, ...]
+    runs: tuple[TimedRun, ...]
     """Those that the clock can time."""
 
     @cached_property
@@ -103,7 +103,7 @@ def split(logs: list[Log], clock: Clock, many_models: bool) -> TaskRuns:
 def _time(logs: list[Log], clock: Clock, label: str) -> Series:
     times = [log.run_time if clock == "log" else log.gpu_run_time for log in logs]
     timed = zip(times, logs, strict=True)
-    return Series(label, tuple(logs), tuple(Run(t, log) for t, log in timed if t is not None))
+    return Series(label, tuple(logs), tuple(TimedRun(t, log) for t, log in timed if t is not None))
 
 
 def is_late(group: Group) -> bool:

@@ -18,13 +18,13 @@ from distributed import Client, Future, KilledWorker
 from distributed.comm.addressing import resolve_address
 
 from morocco import errors
-from morocco.bench.run import Progress, Watch
-from morocco.bench.writers import FileSink
+from morocco.bench.run import Progress, RunObserver
+from morocco.bench.writers import FileWriter
 from morocco.errors import EngineError, Interrupted, MoroccoError, TargetError
 from morocco.logs.samples import Sample
 from morocco.suite import dask_worker as worker
-from morocco.suite.dask_worker import Measured, Ready, Told
-from morocco.suite.lanes import Lane, LaneLost, open_sink
+from morocco.suite.dask_worker import Fault, Measured, Ready
+from morocco.suite.lanes import Lane, LaneLost, open_writer
 from morocco.suite.plan import Job
 from morocco.targets.target import RunOptions
 from morocco.tasks import Records
@@ -39,7 +39,7 @@ _FAREWELL: Seconds = 30
 """For a run that was broken off to end: then its worker is left alone with it."""
 
 
-class ClusterLane:
+class DaskLane:
     """One worker, until it is lost."""
 
     def __init__(
@@ -51,17 +51,17 @@ class ClusterLane:
         self._client, self._address = client, address
         self._resources, self._topic = resources, topic or None
         self._run = ""
-        self._watch: Watch | None = None
+        self._watch: RunObserver | None = None
         self._reason: Exception | None = None
         self._changed = threading.Event()
 
-    def measure(self, job: Job, watch: Watch, *, force: bool) -> None:
+    def measure(self, job: Job, watch: RunObserver, *, force: bool) -> None:
         """Have a run done by the worker, and write here what it measured."""
         if self._reason is not None:
             raise self._reason
         if self.is_lost:
             raise self._lost(job)
-        sink = open_sink(job, force=force)
+        sink = open_writer(job, force=force)
         try:
             measured = self._measure(job, watch)
         except BaseException:
@@ -91,17 +91,17 @@ class ClusterLane:
             newest = None if sample is None else Sample(*sample)
             watch.progress(Progress(**{**told, "sample": newest}))
 
-    def find_fault(self) -> Told | None:
+    def find_fault(self) -> Fault | None:
         """Return what is wrong with the engine of the worker; LaneLost if it does not answer."""
         future = submit_to(self._client, self._address, {}, worker.check_engine)
         try:
-            fault: Told | None = future.result(timeout=FETCH)
+            fault: Fault | None = future.result(timeout=FETCH)
         except (*UNREACHABLE, KilledWorker):
             self.is_lost = True
             raise LaneLost(f"The worker {self._address} is lost.") from None
         return fault
 
-    def _measure(self, job: Job, watch: Watch) -> Measured:
+    def _measure(self, job: Job, watch: RunObserver) -> Measured:
         self._run, self._watch = uuid.uuid4().hex, watch
         self._changed.clear()
         asked = (self._run, job, self._topic)
@@ -188,7 +188,7 @@ def lost_scheduler() -> EngineError:
     return EngineError("The Dask scheduler is gone: start it, and its workers, again.")
 
 
-def _write(measured: Measured, sink: FileSink) -> None:
+def _write(measured: Measured, sink: FileWriter) -> None:
     if not measured.record:  # it failed before it began
         sink.drop()
         return
@@ -200,7 +200,7 @@ def _write(measured: Measured, sink: FileSink) -> None:
         sink.fail(measured.record)
 
 
-def _to_error(told: Told) -> MoroccoError:
+def _to_error(told: Fault) -> MoroccoError:
     error: MoroccoError = getattr(errors, told.kind, TargetError)(told.message)
     error.cause = told.cause
     return error
@@ -213,7 +213,7 @@ _PATIENCE_WITH_UNFIT: Seconds = 10
 """While all that are there cannot take part."""
 
 
-class ClusterCrew:
+class DaskPool:
     """The workers of a cluster, those that come later included; a context manager.
 
     Where workers offer `GPU`, only those take part.
@@ -237,7 +237,7 @@ class ClusterCrew:
         self._question = question
         self._on_images, self._warn = on_images, warn
         self._asked: dict[str, Future[Any]] = {}
-        self._lanes: dict[str, ClusterLane] = {}
+        self._lanes: dict[str, DaskLane] = {}
         self._faults: dict[str, str] = {}
         self._images: Mapping[str, str | None] | None = None
         self._alone_since: Seconds | None = None
@@ -247,7 +247,7 @@ class ClusterCrew:
         if live:
             self._client.subscribe_topic(self._topic, self._hear)
 
-    def __enter__(self) -> ClusterCrew:
+    def __enter__(self) -> DaskPool:
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -310,7 +310,7 @@ class ClusterCrew:
         elif not isinstance(found, OSError | None):  # else it goes, or is asked again
             self._refuse(address, f"it cannot run {own}: {found}.")
 
-    def _take_in(self, address: str, *, offers_gpu: bool) -> ClusterLane | None:
+    def _take_in(self, address: str, *, offers_gpu: bool) -> DaskLane | None:
         """Return the lane of a worker that has answered, unless it cannot take part."""
         try:
             ready: Ready = self._asked.pop(address).result(timeout=FETCH)
@@ -331,7 +331,7 @@ class ClusterCrew:
             return None
         resources = {"GPU": 1} if offers_gpu else {}
         number = next(self._numbers)
-        lane = ClusterLane(self._client, address, number, resources, self._topic)
+        lane = DaskLane(self._client, address, number, resources, self._topic)
         self._lanes[address] = lane
         self._alone_since = None
         return lane

@@ -42,7 +42,7 @@ _NO_GPU = ("", "-1", "none", "void", "NoDevFiles")
 
 
 @dataclass(frozen=True)
-class Told:
+class Fault:
     """A failure, as it travels: exceptions of other versions might not."""
 
     kind: str
@@ -56,7 +56,7 @@ class Ready:
 
     images: Mapping[str, str | None] = field(default_factory=dict)
     """By target."""
-    fault: Told | None = None
+    fault: Fault | None = None
     """Why it cannot take part."""
 
 
@@ -67,7 +67,7 @@ class Measured:
     samples: tuple[Sample, ...]
     record: Mapping[str, Any]
     """Empty for a run that never began."""
-    fault: Told | None = None
+    fault: Fault | None = None
 
 
 _at_work: dict[str, Events] = {}
@@ -100,8 +100,8 @@ def get_ready(targets: Sequence[str], records: Sequence[Records], options: RunOp
 
 def measure_job(name: str, job: Job, topic: str | None) -> Measured:
     """Measure a run on this worker; its progress goes to the topic, if there is one."""
-    sink = _Memory()
-    watch = _Reporter(name, topic)
+    sink = MemoryWriter()
+    watch = ProgressReporter(name, topic)
     events: Events = SimpleQueue()
     _at_work[name] = events
     try:
@@ -123,7 +123,7 @@ def break_off(name: str) -> bool:
     return events is not None
 
 
-def check_engine() -> Told | None:
+def check_engine() -> Fault | None:
     """Return what is wrong with the engine of this worker."""
     from morocco.targets.engine import connect
 
@@ -160,7 +160,7 @@ def _forget_nanny() -> None:
 
 
 @contextmanager
-def _wait_for_slot(events: Events, watch: _Reporter) -> Iterator[None]:
+def _wait_for_slot(events: Events, watch: ProgressReporter) -> Iterator[None]:
     """Hold the slot of this worker, once another suite lets go of it."""
     while not _slot.acquire(timeout=_POLL):
         watch.check()
@@ -172,7 +172,7 @@ def _wait_for_slot(events: Events, watch: _Reporter) -> Iterator[None]:
         _slot.release()
 
 
-class _Memory:
+class MemoryWriter:
     """Keeps a log until it is sent back whole."""
 
     def __init__(self) -> None:
@@ -189,7 +189,7 @@ class _Memory:
         self.record = record
 
 
-class _Reporter:
+class ProgressReporter:
     """Passes on how far a run is, and ends one that nobody waits for any more."""
 
     def __init__(self, name: str, topic: str | None) -> None:
@@ -219,6 +219,6 @@ class _Reporter:
         """Do nothing: the record says it."""
 
 
-def _tell(error: MoroccoError) -> Told:
+def _tell(error: MoroccoError) -> Fault:
     known = (kind for kind in type(error).__mro__ if kind.__module__ == errors.__name__)
-    return Told(next(known).__name__, str(error), error.cause)
+    return Fault(next(known).__name__, str(error), error.cause)

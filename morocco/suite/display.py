@@ -23,12 +23,12 @@ from collections.abc import Iterator, Sequence
 from itertools import groupby
 
 from morocco.suite.plan import Block, Forecast
-from morocco.suite.preflight import State
+from morocco.suite.preflight import SuiteState
 from morocco.util.text import align
 from morocco.util.units import plural
 
 
-class Board:
+class SuiteDisplay:
     """A bar and one line for each run at work on a terminal, one line a run elsewhere.
 
     Used by many threads. Failures and warnings are printed wherever it writes to.
@@ -168,10 +168,10 @@ class Board:
         return "" if self._left is None else f", about {format_time(self._left)} left"
 
 
-class JobWatch:
+class JobObserver:
     """What a run tells, passed on to the board."""
 
-    def __init__(self, board: Board, lane: str, job: Job) -> None:
+    def __init__(self, board: SuiteDisplay, lane: str, job: Job) -> None:
         self._board, self._lane, self._job = board, lane, job
 
     def progress(self, progress: Progress) -> None:
@@ -199,7 +199,9 @@ def _start_live(stream: TextIO | None) -> Live:
     return live
 
 
-def render_plan(blocks: Sequence[Block], state: State, forecast: Forecast, lanes: int = 1) -> str:
+def render_plan(
+    blocks: Sequence[Block], state: SuiteState, forecast: Forecast, lanes: int = 1
+) -> str:
     """Return one line for each kind of run, and a last one for the whole."""
     header = ["model", "task", "target", "input", "batch", "runs", "done", "a run", "left"]
     rows = [row for block in blocks for row in _rows(block, state, forecast)]
@@ -211,7 +213,7 @@ def render_plan(blocks: Sequence[Block], state: State, forecast: Forecast, lanes
     return "\n".join([*align(shown, left), _total(blocks, state, forecast, lanes)]) + "\n"
 
 
-def _rows(block: Block, state: State, forecast: Forecast) -> Iterator[list[str]]:
+def _rows(block: Block, state: SuiteState, forecast: Forecast) -> Iterator[list[str]]:
     target = " ".join(block.warm_up.target.split())  # a command may have several lines
     by_kind = groupby(sorted(block.jobs, key=lambda job: job.kind), key=lambda job: job.kind)
     for (model, task, size, batch), alike in by_kind:
@@ -228,7 +230,7 @@ def _tell(time: Seconds | None) -> str:
     return "?" if time is None else format_time(time)
 
 
-def _total(blocks: Sequence[Block], state: State, forecast: Forecast, lanes: int) -> str:
+def _total(blocks: Sequence[Block], state: SuiteState, forecast: Forecast, lanes: int) -> str:
     warm_ups = [block.warm_up for block in blocks if state.due.intersection(block.jobs)]
     due: list[Job] = [*state.due, *warm_ups]
     times = [forecast.expect(job) for job in due]

@@ -8,8 +8,8 @@ from queue import SimpleQueue
 from typing import Protocol
 
 from morocco.bench.interrupts import Events
-from morocco.bench.run import Plan, Watch, run_bench
-from morocco.bench.writers import FileSink, PassingSink, Sink
+from morocco.bench.run import RunObserver, RunSpec, run_bench
+from morocco.bench.writers import FileWriter, LogWriter, WarmUpWriter
 from morocco.errors import DataError, GpuError
 from morocco.hardware.gpu import Gpus
 from morocco.hardware.info import GpuInfo
@@ -34,7 +34,7 @@ class Lane(Protocol):
     def name(self) -> str:
         """What tells it from the others."""
 
-    def measure(self, job: Job, watch: Watch, *, force: bool) -> None:
+    def measure(self, job: Job, watch: RunObserver, *, force: bool) -> None:
         """Do a run and write its log and record; with `force` it replaces a finished one.
 
         MoroccoError if it fails, LaneLost if it has to be done elsewhere.
@@ -65,13 +65,13 @@ class LocalLane:
         self._reason: Exception | None = None
         self._events: Events = SimpleQueue()
 
-    def measure(self, job: Job, watch: Watch, *, force: bool) -> None:
+    def measure(self, job: Job, watch: RunObserver, *, force: bool) -> None:
         """Do a run here."""
         events: Events = SimpleQueue()
         self._events = events
         if self._reason is not None:
             events.put(self._reason)
-        measure(self._share.apply(job), lambda: open_sink(job, force=force), watch, events)
+        measure(self._share.apply(job), lambda: open_writer(job, force=force), watch, events)
 
     def stop(self, reason: Exception) -> None:
         """End the run at work."""
@@ -79,12 +79,14 @@ class LocalLane:
         self._events.put(reason)
 
 
-def measure(job: Job, open_sink: Callable[[], Sink], watch: Watch, events: Events) -> RunRecord:
+def measure(
+    job: Job, open_writer: Callable[[], LogWriter], watch: RunObserver, events: Events
+) -> RunRecord:
     """Do a run on this machine; the sink is opened once nothing else can be wrong."""
     options = job.options
     with Gpus.open(options.gpus) as gpus:
         target = make_target(job.target, job.batch_size, options, gpus, lambda _: None)
-        plan = Plan(
+        plan = RunSpec(
             task=job.task,
             records=job.records,
             batch_size=job.batch_size,
@@ -92,14 +94,14 @@ def measure(job: Job, open_sink: Callable[[], Sink], watch: Watch, events: Event
             timeout=options.timeout,
             arguments=options.for_record(),
         )
-        return run_bench(plan, target, gpus, open_sink(), watch, events=events)
+        return run_bench(plan, target, gpus, open_writer(), watch, events=events)
 
 
-def open_sink(job: Job, *, force: bool) -> FileSink:
+def open_writer(job: Job, *, force: bool) -> FileWriter:
     """Return what writes the log of a job; a warm-up leaves none."""
     if job.index is None:
-        return PassingSink(job.path, replace=True)
-    return FileSink(job.path, replace=force)
+        return WarmUpWriter(job.path, replace=True)
+    return FileWriter(job.path, replace=force)
 
 
 def share_out(gpus: Sequence[GpuInfo], cores: Sequence[int]) -> list[Share]:

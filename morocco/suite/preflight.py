@@ -111,7 +111,7 @@ def _collect(keys: Iterable[_Key], find: Callable[[_Key], _Found]) -> dict[_Key,
 
 
 @dataclass(frozen=True)
-class State:
+class SuiteState:
     """What of a suite is done and what is to do."""
 
     finished: dict[Job, Finished]
@@ -120,15 +120,15 @@ class State:
     """Part of those due: their logs are there, but nobody can say that they are good."""
 
 
-def take_stock(jobs: Sequence[Job], *, force: bool) -> State:
+def take_stock(jobs: Sequence[Job], *, force: bool) -> SuiteState:
     """Return what is done; DataError for runs that were made otherwise than is planned now."""
     if force:
-        return State({}, frozenset(jobs), {})
+        return SuiteState({}, frozenset(jobs), {})
     states = {job: look_up(job) for job in jobs}
     finished = {job: state for job, state in states.items() if isinstance(state, Finished)}
     doubtful = {job: state for job, state in states.items() if isinstance(state, Doubtful)}
     refuse_others({job: state.differences for job, state in finished.items()})
-    return State(finished, frozenset(job for job in jobs if job not in finished), doubtful)
+    return SuiteState(finished, frozenset(job for job in jobs if job not in finished), doubtful)
 
 
 def find_other_images(

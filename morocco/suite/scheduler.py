@@ -13,7 +13,7 @@ from typing import Any, Protocol
 
 from morocco.bench.outcome import STDERR
 from morocco.errors import EngineError, Interrupted, MoroccoError, OutputError
-from morocco.suite.display import Board, JobWatch
+from morocco.suite.display import JobObserver, SuiteDisplay
 from morocco.suite.lanes import Lane, LaneLost
 from morocco.suite.plan import Block, Forecast, Job
 from morocco.util.text import align
@@ -134,7 +134,7 @@ _SOON: Seconds = 0.1
 
 
 @dataclass(frozen=True)
-class Failure:
+class FailedJob:
     """A run that was given up, and those that were not begun because of it."""
 
     job: Job
@@ -142,7 +142,7 @@ class Failure:
     untried: int = 0
 
 
-class Crew(Protocol):
+class LanePool(Protocol):
     """The lanes there are, some of which may come and go."""
 
     def join(self) -> list[Lane]:
@@ -155,7 +155,7 @@ class Crew(Protocol):
         """Raise EngineError or LaneLost where no run can be done on this lane any more."""
 
 
-class LocalCrew:
+class LocalPool:
     """The lanes of this machine, which are always the same."""
 
     def __init__(self, lanes: Iterable[Lane]) -> None:
@@ -183,8 +183,8 @@ class Suite:
     def __init__(
         self,
         blocks: list[Block],
-        crew: Crew,
-        board: Board,
+        crew: LanePool,
+        board: SuiteDisplay,
         forecast: Forecast,
         *,
         retries: int,
@@ -196,14 +196,14 @@ class Suite:
         self._events: queue.SimpleQueue[Any] = queue.SimpleQueue()
         self._lanes: dict[str, Lane] = {}
         self._threads: dict[str, threading.Thread] = {}
-        self._failures: list[Failure] = []
+        self._failures: list[FailedJob] = []
         self._losses: Counter[Any] = Counter()
 
     def stop(self, reason: Exception) -> None:
         """End the suite with this exception; may be called by a signal handler."""
         self._events.put(reason)
 
-    def run(self) -> list[Failure]:
+    def run(self) -> list[FailedJob]:
         """Do all runs; raises what ends the whole suite, after every run at work has ended."""
         try:
             while True:
@@ -275,7 +275,7 @@ class Suite:
             self._board.begin(lane.name, job)
             began = time.monotonic()
             try:
-                lane.measure(job, JobWatch(self._board, lane.name, job), force=self._force)
+                lane.measure(job, JobObserver(self._board, lane.name, job), force=self._force)
             except (Interrupted, OutputError):  # no other run would fare better
                 raise
             except MoroccoError as error:
@@ -303,13 +303,13 @@ class Suite:
         if job.index is None and not untried:
             self._board.fail(lane.name, job, error, "Its runs are done elsewhere.")
             return
-        self._failures.append(Failure(job, error, untried))
+        self._failures.append(FailedJob(job, error, untried))
         self._board.pass_over(untried or 1)
         then = f"Its {plural(untried, 'run')} are not tried." if untried else "It is passed over."
         self._board.fail(lane.name, job, error, then)
 
 
-def tell_failures(failures: Sequence[Failure]) -> str:
+def tell_failures(failures: Sequence[FailedJob]) -> str:
     """Return what failed, by cause, as a table for people."""
     rows = [("cause", "run", "what was seen")]
     for failure in sorted(failures, key=lambda failure: (failure.error.cause, failure.job.label)):

@@ -8,17 +8,17 @@ from contextlib import ExitStack, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from morocco.bench.display import Screen, is_terminal
+from morocco.bench.display import RunDisplay, is_terminal
 from morocco.bench.interrupts import forward_signals
 from morocco.bench.writers import clear_part
 from morocco.errors import DataError, EngineError, OutputError, SuiteFailed
 from morocco.hardware.gpu import Gpus
 from morocco.hardware.host import list_cores, read_host_info
-from morocco.suite.display import Board, render_plan
+from morocco.suite.display import SuiteDisplay, render_plan
 from morocco.suite.lanes import LocalLane, Share, share_memory, share_out
 from morocco.suite.plan import OVERHEAD, Block, Forecast, Job, Model, make_blocks
 from morocco.suite.preflight import (
-    State,
+    SuiteState,
     end_leftovers,
     find_other_images,
     load_inputs,
@@ -27,7 +27,7 @@ from morocco.suite.preflight import (
     take_stock,
 )
 from morocco.suite.resume import Doubtful, SuiteFolder
-from morocco.suite.scheduler import Crew, LocalCrew, Suite, tell_failures
+from morocco.suite.scheduler import LanePool, LocalPool, Suite, tell_failures
 from morocco.targets.factory import parse_env
 from morocco.targets.target import RunOptions, is_process
 from morocco.util.units import plural
@@ -64,7 +64,7 @@ def plan_command(options: SuiteOptions) -> str:
 def suite_command(options: SuiteOptions) -> None:
     """Do all runs that are not done yet; SuiteFailed if some could not be done."""
     live = is_terminal(sys.stderr)
-    board = Board(live=live, quiet=options.quiet)
+    board = SuiteDisplay(live=live, quiet=options.quiet)
     with ExitStack() as stack:
         shares = _share(options, stack)
         options = _limit(options, shares)
@@ -79,7 +79,7 @@ def suite_command(options: SuiteOptions) -> None:
             return
         left = _leave_out_finished(blocks, state)
         if options.cluster is None:
-            with Screen(live=live, quiet=options.quiet) as screen:
+            with RunDisplay(live=live, quiet=options.quiet) as screen:
                 crew = _gather_here(options, shares, left, state, screen)
         else:
             crew = _gather_workers(options, left, state, board, stack)
@@ -146,7 +146,7 @@ def _clear_away(blocks: Sequence[Block], options: SuiteOptions) -> None:
             clear_part(job.path)
 
 
-def _leave_out_finished(blocks: Sequence[Block], state: State) -> list[Block]:
+def _leave_out_finished(blocks: Sequence[Block], state: SuiteState) -> list[Block]:
     due = (
         replace(block, jobs=tuple(job for job in block.jobs if job in state.due))
         for block in blocks
@@ -154,7 +154,7 @@ def _leave_out_finished(blocks: Sequence[Block], state: State) -> list[Block]:
     return [block for block in due if block.jobs]
 
 
-def _learn(state: State) -> Forecast:
+def _learn(state: SuiteState) -> Forecast:
     forecast = Forecast()
     for job, finished in state.finished.items():
         forecast.learn(job, finished.run_time + OVERHEAD)
@@ -165,29 +165,33 @@ def _gather_here(
     options: SuiteOptions,
     shares: Sequence[Share],
     left: Sequence[Block],
-    state: State,
-    screen: Screen,
-) -> Crew:
+    state: SuiteState,
+    screen: RunDisplay,
+) -> LanePool:
     """Return the lanes of this machine, once every image and command is known to be there."""
     images = prepare_targets(_targets(left), options.run, screen.pull)
     refuse_others(find_other_images(state.finished, images))
-    return LocalCrew(
+    return LocalPool(
         LocalLane(f"lane {number}", share) for number, share in enumerate(shares, start=1)
     )
 
 
 def _gather_workers(
-    options: SuiteOptions, left: Sequence[Block], state: State, board: Board, stack: ExitStack
-) -> Crew:
+    options: SuiteOptions,
+    left: Sequence[Block],
+    state: SuiteState,
+    board: SuiteDisplay,
+    stack: ExitStack,
+) -> LanePool:
     """Return the workers of a cluster; each is asked for images and data before its first run."""
     try:
-        from morocco.suite.dask_pool import ClusterCrew
+        from morocco.suite.dask_pool import DaskPool
     except ImportError as error:
         raise EngineError(
             f"--cluster needs Dask ({error}): pip install 'morocco[dask]', here and everywhere."
         ) from None
     return stack.enter_context(
-        ClusterCrew(
+        DaskPool(
             options.cluster or "",
             (_targets(left), list({block.warm_up.records for block in left}), options.run),
             on_images=lambda images: refuse_others(find_other_images(state.finished, images)),
@@ -201,7 +205,7 @@ def _targets(blocks: Sequence[Block]) -> list[str]:
     return [block.warm_up.target for block in blocks]
 
 
-def _set_aside(doubtful: dict[Job, Doubtful], board: Board) -> None:
+def _set_aside(doubtful: dict[Job, Doubtful], board: SuiteDisplay) -> None:
     """Keep what is there under another name, and measure it again."""
     for job, doubt in doubtful.items():
         ending = next(ending for ending in _OLD if not _beside(job.path, ending).exists())
@@ -224,7 +228,7 @@ def _beside(path: Path, ending: str) -> Path:
     return path.with_name(path.name + ending)
 
 
-def _run(suite: Suite, board: Board, total: int, state: State, logs: Path) -> None:
+def _run(suite: Suite, board: SuiteDisplay, total: int, state: SuiteState, logs: Path) -> None:
     board.start(total, done=len(state.finished))
     try:
         failures = suite.run()

@@ -25,7 +25,7 @@ _DURATION = re.compile(r"([0-9]+(?:\.[0-9]+)?)([smh]?)")
 _SECONDS = {"": 1, "s": 1, "m": 60, "h": 3600}
 
 
-class Size(_Text):
+class MemorySize(_Text):
     """An amount of memory as Docker writes it."""
 
     name = "size"

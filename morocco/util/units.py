@@ -28,14 +28,14 @@ def plural(count: int, noun: str) -> str:
 
 
 @dataclass(frozen=True)
-class Clock:
+class AnchoredClock:
     """The monotonic clock, anchored once to the wall clock: never steps, never runs backward."""
 
     offset: Seconds
     """From the monotonic clock to seconds since the epoch."""
 
     @classmethod
-    def anchor(cls) -> Clock:
+    def anchor(cls) -> AnchoredClock:
         """Return a clock that agrees with the wall clock at this moment."""
         return cls(time.time() - time.monotonic())
 

@@ -14,7 +14,7 @@ from command_line import HEAVY, imported_by, run
 from morocco.check.check import check
 from morocco.check.profile import RUSSIAN_SUPERGLUE, Machine, Profile, Thresholds, read_profile
 from morocco.check.render import render, render_text
-from morocco.check.result import Detail, Finding, Report
+from morocco.check.result import CheckResult, Detail, RuleResult
 from morocco.errors import DataError
 from morocco.logs.submission import Submission, load_submission
 from morocco.util.files import read_toml
@@ -192,7 +192,7 @@ def test_many_logs_of_a_size_are_counted_and_few_are_named() -> None:
         for at in range(5)
     ]
     detail = Detail("70%", "rubert", (*five, "terra/9_4_01.jsonl"))
-    report = Report("x", True, (Finding("gpu-busy", "warn", "idle", (detail,), "do more"),))
+    report = CheckResult("x", True, (RuleResult("gpu-busy", "warn", "idle", (detail,), "do more"),))
     assert render_text(report).splitlines() == [
         "warn  gpu-busy  idle: rubert terra/9_4_01.jsonl, rcb rwsd/1_1 9_4 (20 logs) 70% "
         "-> do more",

@@ -20,7 +20,7 @@ from command_line import (
 from morocco import __version__
 from morocco.cli import SECTIONS, cli
 from morocco.tasks import TASKS
-from morocco.util.params import Duration, Size, Variable
+from morocco.util.params import Duration, MemorySize, Variable
 
 COMMANDS = {
     name: command
@@ -89,13 +89,13 @@ def test_wrong_usage_is_named_and_ends_with_code_2(args: list[str], named: str) 
 
 @pytest.mark.parametrize("text", ["512m", "8g", "8G", "64k", "100b", "010m"])
 def test_a_size_is_taken_as_docker_writes_it(text: str) -> None:
-    assert Size().convert(text, None, None) == text
+    assert MemorySize().convert(text, None, None) == text
 
 
 @pytest.mark.parametrize("text", ["", "g", "8gb", "1.5g", "-1", "8 g", "8t", "0", "0m", "٣m"])
 def test_what_is_no_size_is_refused(text: str) -> None:
     with pytest.raises(click.BadParameter, match="is no size"):
-        Size().convert(text, None, None)
+        MemorySize().convert(text, None, None)
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from morocco.bench.writers import FileSink
+from morocco.bench.writers import FileWriter
 from morocco.hardware.info import HostInfo
 from morocco.logs.record import DataFile, RunRecord
 from morocco.logs.samples import Sample
@@ -76,7 +76,7 @@ def write_run(job: Job, run_time: float = 2.0, **facts: Any) -> dict[str, Any]:
         host=HostInfo("CPU", 4, 2**30, "6.1"),
         **facts,
     ).to_json()
-    sink = FileSink(job.path)
+    sink = FileWriter(job.path)
     for sample in (Sample(STARTED, ram=5), Sample(STARTED + run_time)):
         sink.write(sample)
     sink.finish(record)

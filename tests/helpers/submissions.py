@@ -11,7 +11,7 @@ from typing import Any
 
 from morocco.check.check import check
 from morocco.check.profile import RUSSIAN_SUPERGLUE, Profile
-from morocco.check.result import Finding, Report
+from morocco.check.result import CheckResult, RuleResult
 from morocco.logs.log import Log, LogPath
 from morocco.logs.record import to_utc
 from morocco.logs.samples import Sample
@@ -167,7 +167,7 @@ def without_records(submission: Submission) -> Submission:
     return replace(submission, entries=tuple(entries))
 
 
-def find(report: Report, rule: str) -> Finding:
+def find(report: CheckResult, rule: str) -> RuleResult:
     (finding,) = [finding for finding in report.findings if finding.rule == rule]
     return finding
 

@@ -10,7 +10,7 @@ from io import StringIO
 import pytest
 
 from jobs import labels, make_block
-from morocco.bench.run import Watch
+from morocco.bench.run import RunObserver
 from morocco.errors import (
     EngineError,
     Interrupted,
@@ -19,10 +19,10 @@ from morocco.errors import (
     TargetError,
     TimedOut,
 )
-from morocco.suite.display import Board
+from morocco.suite.display import SuiteDisplay
 from morocco.suite.lanes import Lane, LaneLost
 from morocco.suite.plan import Block, Forecast, Job
-from morocco.suite.scheduler import Failure, LocalCrew, Suite, tell_failures
+from morocco.suite.scheduler import FailedJob, LocalPool, Suite, tell_failures
 from runs import PATIENCE, until
 
 PARUS, RCB = make_block("parus", repeats=1), make_block("rcb", repeats=1)
@@ -40,7 +40,7 @@ class PlayedLane:
         self.reason: Exception | None = None
         self.stopped = threading.Event()
 
-    def measure(self, job: Job, watch: Watch, *, force: bool) -> None:  # noqa: ARG002
+    def measure(self, job: Job, watch: RunObserver, *, force: bool) -> None:  # noqa: ARG002
         self.tried.append(job)
         self._act(self, job)
 
@@ -49,7 +49,7 @@ class PlayedLane:
         self.stopped.set()
 
 
-class PlayedCrew(LocalCrew):
+class PlayedCrew(LocalPool):
     """Lanes of which some come later, with an engine that may be gone."""
 
     def __init__(self, *lanes: Lane, later: Sequence[Lane] = (), gone: bool = False) -> None:
@@ -72,11 +72,11 @@ class Played:
 
     def __init__(self, crew: PlayedCrew, *blocks: Block, retries: int = 1) -> None:
         self._told = StringIO()
-        board = Board(live=False, quiet=False, stream=self._told)
+        board = SuiteDisplay(live=False, quiet=False, stream=self._told)
         forecast = Forecast()
         self.suite = Suite(list(blocks), crew, board, forecast, retries=retries, force=False)
 
-    def run(self) -> list[Failure]:
+    def run(self) -> list[FailedJob]:
         return self.suite.run()
 
     @property
@@ -110,7 +110,7 @@ def test_one_lane_does_everything() -> None:
 def test_a_run_that_fails_is_tried_again_and_given_up() -> None:
     lane = PlayedLane("a", fail_at("parus/1_1_01"))
     played = Played(PlayedCrew(lane), PARUS, retries=2)
-    assert played.run() == [Failure(PARUS.jobs[0], FAILED)]
+    assert played.run() == [FailedJob(PARUS.jobs[0], FAILED)]
     assert labels(lane.tried).count("parus/1_1_01") == 3
     assert labels(lane.tried)[-1] == "parus/20_4_01"
     assert played.told.count("Trying again.") == 2
@@ -118,7 +118,7 @@ def test_a_run_that_fails_is_tried_again_and_given_up() -> None:
 
 def test_a_warm_up_that_fails_takes_its_block_with_it() -> None:
     lane = PlayedLane("a", fail_at("parus/warm-up"))
-    assert Played(PlayedCrew(lane), PARUS, RCB).run() == [Failure(PARUS.warm_up, FAILED, 2)]
+    assert Played(PlayedCrew(lane), PARUS, RCB).run() == [FailedJob(PARUS.warm_up, FAILED, 2)]
     assert labels(lane.tried)[1:3] == ["parus/warm-up", "rcb/warm-up"]
 
 
@@ -161,7 +161,7 @@ def test_the_run_of_a_lost_lane_is_done_by_another() -> None:
 def test_an_engine_that_refuses_a_run_fails_that_run_alone() -> None:
     refused = EngineError("Cannot create a container.")
     lane = PlayedLane("a", fail_at("parus/1_1_01", error=refused))
-    assert Played(PlayedCrew(lane), PARUS).run() == [Failure(PARUS.jobs[0], refused)]
+    assert Played(PlayedCrew(lane), PARUS).run() == [FailedJob(PARUS.jobs[0], refused)]
 
 
 def test_an_engine_that_is_gone_ends_the_suite() -> None:
@@ -220,10 +220,10 @@ def test_a_suite_that_nobody_can_work_on_ends() -> None:
 
 def test_failures_are_a_table_by_cause() -> None:
     failures = [
-        Failure(RCB.warm_up, TimedOut("It took too long.\n  its log"), untried=2),
-        Failure(PARUS.jobs[1], FAILED),
-        Failure(PARUS.jobs[0], FAILED),
-        Failure(PARUS.warm_up, FAILED, untried=1),
+        FailedJob(RCB.warm_up, TimedOut("It took too long.\n  its log"), untried=2),
+        FailedJob(PARUS.jobs[1], FAILED),
+        FailedJob(PARUS.jobs[0], FAILED),
+        FailedJob(PARUS.warm_up, FAILED, untried=1),
     ]
     rows = [re.split(r" {2,}", line.strip()) for line in tell_failures(failures).splitlines()]
     assert rows == [

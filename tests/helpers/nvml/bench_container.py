@@ -8,15 +8,15 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
-from morocco.bench.display import Screen
-from morocco.bench.run import Plan, run_bench
-from morocco.bench.writers import FileSink
+from morocco.bench.display import RunDisplay
+from morocco.bench.run import RunSpec, run_bench
+from morocco.bench.writers import FileWriter
 from morocco.hardware.gpu import Gpus
 from morocco.targets.container import ContainerOptions, ContainerTarget
 from morocco.tasks import load_records
 
 image, data, log, *arguments = sys.argv[1:]
-with Gpus.open("all") as gpus, Screen(live=False, quiet=True) as screen:
+with Gpus.open("all") as gpus, RunDisplay(live=False, quiet=True) as screen:
     target = ContainerTarget(image, arguments, ContainerOptions(), (), lambda _: None)
-    plan = Plan("parus", load_records(Path(data), 100), batch_size=32, period=0.1)
-    run_bench(plan, target, gpus, FileSink(Path(log)), screen)
+    plan = RunSpec("parus", load_records(Path(data), 100), batch_size=32, period=0.1)
+    run_bench(plan, target, gpus, FileWriter(Path(log)), screen)

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from morocco.bench.display import Screen, format_progress, summarise
+from morocco.bench.display import RunDisplay, format_progress, summarise
 from morocco.bench.run import Progress
 from morocco.hardware.info import HostInfo
 from morocco.logs.record import DataFile, Output, Peaks, RunRecord
@@ -57,7 +57,7 @@ def test_what_is_not_measured_yet_is_a_dash(sample: Sample | None) -> None:
 
 
 def test_the_live_line_is_redrawn_in_its_place_and_cleared_at_the_end(stream: StringIO) -> None:
-    with Screen(live=True, quiet=False, stream=stream) as screen:
+    with RunDisplay(live=True, quiet=False, stream=stream) as screen:
         screen.progress(PROGRESS)
         screen.progress(PROGRESS)
     line = CLEAR + format_progress(PROGRESS)
@@ -66,7 +66,7 @@ def test_the_live_line_is_redrawn_in_its_place_and_cleared_at_the_end(stream: St
 
 def test_the_live_line_never_wraps(stream: StringIO, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("COLUMNS", "40")
-    Screen(live=True, quiet=False, stream=stream).progress(PROGRESS)
+    RunDisplay(live=True, quiet=False, stream=stream).progress(PROGRESS)
     assert len(stream.getvalue().removeprefix(CLEAR)) < 40
 
 
@@ -74,7 +74,7 @@ def test_the_live_line_never_wraps(stream: StringIO, monkeypatch: pytest.MonkeyP
 def test_there_is_no_live_line_where_nobody_sees_it_or_wants_it(
     stream: StringIO, live: bool, quiet: bool
 ) -> None:
-    with Screen(live=live, quiet=quiet, stream=stream) as screen:
+    with RunDisplay(live=live, quiet=quiet, stream=stream) as screen:
         screen.progress(PROGRESS)
     assert stream.getvalue() == ""
 
@@ -82,12 +82,12 @@ def test_there_is_no_live_line_where_nobody_sees_it_or_wants_it(
 @pytest.mark.parametrize("live", [True, False])
 @pytest.mark.parametrize("quiet", [True, False])
 def test_warnings_are_always_printed(stream: StringIO, live: bool, quiet: bool) -> None:
-    Screen(live=live, quiet=quiet, stream=stream).warn("It is hot.")
+    RunDisplay(live=live, quiet=quiet, stream=stream).warn("It is hot.")
     assert stream.getvalue() == "morocco: warning: It is hot.\n"
 
 
 def test_the_live_line_is_cleared_before_a_warning(stream: StringIO) -> None:
-    screen = Screen(live=True, quiet=False, stream=stream)
+    screen = RunDisplay(live=True, quiet=False, stream=stream)
     screen.progress(PROGRESS)
     screen.warn("It is hot.")
     screen.warn("It is hotter.")
@@ -98,12 +98,12 @@ def test_the_live_line_is_cleared_before_a_warning(stream: StringIO) -> None:
 
 
 def test_a_quiet_screen_says_nothing_else(stream: StringIO) -> None:
-    Screen(live=False, quiet=True, stream=stream).say("Done.")
+    RunDisplay(live=False, quiet=True, stream=stream).say("Done.")
     assert stream.getvalue() == ""
 
 
 def test_a_pull_is_announced_once_where_there_is_no_terminal(stream: StringIO) -> None:
-    with Screen(live=False, quiet=False, stream=stream) as screen:
+    with RunDisplay(live=False, quiet=False, stream=stream) as screen:
         for event in PULL:
             screen.pull(event)
         screen.say("Done.")
@@ -111,7 +111,7 @@ def test_a_pull_is_announced_once_where_there_is_no_terminal(stream: StringIO) -
 
 
 def test_a_pull_is_silent_where_that_was_asked_for(stream: StringIO) -> None:
-    with Screen(live=True, quiet=True, stream=stream) as screen:
+    with RunDisplay(live=True, quiet=True, stream=stream) as screen:
         for event in PULL:
             screen.pull(event)
     assert stream.getvalue() == ""
@@ -122,7 +122,7 @@ def test_a_pull_shows_a_bar_for_each_layer_on_a_terminal(
 ) -> None:
     monkeypatch.setenv("FORCE_COLOR", "1")
     monkeypatch.setenv("TERM", "xterm")
-    with Screen(live=True, quiet=False, stream=stream) as screen:
+    with RunDisplay(live=True, quiet=False, stream=stream) as screen:
         for event in PULL:
             screen.pull(event)
         screen.progress(PROGRESS)
@@ -136,7 +136,7 @@ def test_a_terminal_that_was_closed_raises_nothing() -> None:
     reader, writer = os.pipe()
     os.close(reader)
     stream = TextIOWrapper(FileIO(writer, "w"), write_through=True)
-    with Screen(live=True, quiet=False, stream=stream) as screen:
+    with RunDisplay(live=True, quiet=False, stream=stream) as screen:
         screen.progress(PROGRESS)
         screen.warn("It is hot.")
     with suppress(OSError):

@@ -10,7 +10,7 @@ from morocco.hardware.gpu import GpuReading, Gpus
 from morocco.hardware.host import HostReading, ProcessTree
 from morocco.logs.record import Peaks
 from morocco.logs.samples import Sample
-from morocco.util.units import Clock
+from morocco.util.units import AnchoredClock
 
 ENDED = HostReading(None, None, ())
 
@@ -40,7 +40,7 @@ class Cards:
 
 
 def make_meter(host: Sequence[HostReading], gpus: Sequence[GpuReading] = ()) -> Meter:
-    return Meter(cast(ProcessTree, Tree(host)), cast(Gpus, Cards(gpus)), Clock(1000))
+    return Meter(cast(ProcessTree, Tree(host)), cast(Gpus, Cards(gpus)), AnchoredClock(1000))
 
 
 def read(meter: Meter, moment: float) -> Sample:
@@ -81,7 +81,7 @@ def test_cpu_use_is_never_negative_and_never_of_no_time() -> None:
 def test_an_ended_tree_gives_no_sample_and_no_gpu_is_asked() -> None:
     cards = Cards([])
     tree = Tree([HostReading(0.0, 5, (7, 8)), ENDED])
-    meter = Meter(cast(ProcessTree, tree), cast(Gpus, cards), Clock(0))
+    meter = Meter(cast(ProcessTree, tree), cast(Gpus, cards), AnchoredClock(0))
     last = read(meter, 1)
     assert meter.read(2) is None
     assert meter.last == last

@@ -16,7 +16,7 @@ from typing import Any
 
 import pytest
 
-from morocco.bench.writers import FileSink, StreamSink, open_predictions
+from morocco.bench.writers import FileWriter, StreamWriter, open_predictions
 from morocco.errors import DataError, MoroccoError, OutputError
 from morocco.logs.samples import Sample
 from morocco.util.files import write_atomically
@@ -28,8 +28,8 @@ KILLED_RUN = """
 import os, sys
 from pathlib import Path
 from morocco.logs.samples import Sample
-from morocco.bench.writers import FileSink
-sink = FileSink(Path(sys.argv[1]))
+from morocco.bench.writers import FileWriter
+sink = FileWriter(Path(sys.argv[1]))
 for moment in range(9):
     sink.write(Sample(moment))
 os.kill(os.getpid(), 9)
@@ -50,7 +50,7 @@ def path(tmp_path: Path) -> Path:
     return tmp_path / "parus" / "2000_32_01.jsonl"
 
 
-def write_run(sink: FileSink) -> FileSink:
+def write_run(sink: FileWriter) -> FileWriter:
     for sample in SAMPLES:
         sink.write(sample)
     return sink
@@ -72,56 +72,56 @@ def disk_with_room_for(size: int) -> Iterator[None]:
 
 
 def test_while_a_run_goes_its_samples_are_in_the_part_file_at_once(path: Path) -> None:
-    sink = write_run(FileSink(path))
+    sink = write_run(FileWriter(path))
     assert contents(path.parent) == {"2000_32_01.jsonl.part": LINES}
     sink.fail({})
 
 
 def test_a_good_run_leaves_the_log_and_its_record(path: Path) -> None:
-    write_run(FileSink(path)).finish(RECORD)
+    write_run(FileWriter(path)).finish(RECORD)
     assert path.read_text() == LINES
     assert json.loads(path.with_suffix(".json").read_text()) == RECORD
     assert len(contents(path.parent)) == 2
 
 
 def test_a_record_is_written_for_people_too(path: Path) -> None:
-    write_run(FileSink(path)).finish(RECORD)
+    write_run(FileWriter(path)).finish(RECORD)
     assert '\n  "task": "parus",\n' in path.with_suffix(".json").read_text()
     assert "Эльбрус" in path.with_suffix(".json").read_text()
 
 
 def test_a_file_name_that_is_no_utf8_loses_no_run(path: Path) -> None:
     name = b"\xe4\xe0\xed\xed\xfb\xe5".decode("utf-8", "surrogateescape")  # cp1251, as of old
-    write_run(FileSink(path)).finish({"data": name})
+    write_run(FileWriter(path)).finish({"data": name})
     assert json.loads(path.with_suffix(".json").read_text()) == {"data": name}
     assert path.exists()
 
 
 def test_a_failed_run_leaves_nothing_that_looks_like_a_log(path: Path) -> None:
-    write_run(FileSink(path)).fail(RECORD)
+    write_run(FileWriter(path)).fail(RECORD)
     left = contents(path.parent)
     assert set(left) == {"2000_32_01.jsonl.failed", "2000_32_01.failed.json"}
     assert left["2000_32_01.jsonl.failed"] == LINES
 
 
 def test_a_good_run_removes_what_a_failed_one_left(path: Path) -> None:
-    write_run(FileSink(path)).fail(RECORD)
-    write_run(FileSink(path)).finish(RECORD)
+    write_run(FileWriter(path)).fail(RECORD)
+    write_run(FileWriter(path)).finish(RECORD)
     assert set(contents(path.parent)) == {"2000_32_01.jsonl", "2000_32_01.json"}
 
 
 def test_a_finished_log_is_not_overwritten(path: Path) -> None:
-    write_run(FileSink(path)).finish(RECORD)
+    write_run(FileWriter(path)).finish(RECORD)
     before = contents(path.parent)
     with pytest.raises(DataError, match=f"{path} is there already.*--force"):
-        FileSink(path)
+        FileWriter(path)
     assert contents(path.parent) == before
 
 
 def test_with_force_a_finished_log_gives_way_to_a_finished_one(path: Path) -> None:
     path.parent.mkdir()
     path.write_text("old")
-    sink = write_run(FileSink(path, replace=True))
+    sink = write_run(FileWriter(path, replace=True))
     assert path.read_text() == "old"
     sink.finish(RECORD)
     assert path.read_text() == LINES
@@ -130,14 +130,14 @@ def test_with_force_a_finished_log_gives_way_to_a_finished_one(path: Path) -> No
 def test_with_force_a_finished_log_outlives_a_failed_run(path: Path) -> None:
     path.parent.mkdir()
     path.write_text("old")
-    write_run(FileSink(path, replace=True)).fail(RECORD)
+    write_run(FileWriter(path, replace=True)).fail(RECORD)
     assert path.read_text() == "old"
 
 
 def test_two_runs_cannot_write_one_log(path: Path) -> None:
-    sink = write_run(FileSink(path))
+    sink = write_run(FileWriter(path))
     with pytest.raises(DataError, match=f"Another run is writing {path}"):
-        FileSink(path)
+        FileWriter(path)
     sink.finish(RECORD)
     assert path.read_text() == LINES
 
@@ -145,7 +145,7 @@ def test_two_runs_cannot_write_one_log(path: Path) -> None:
 def test_a_log_that_is_finished_while_another_run_opens_it_is_not_lost(
     path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    first = write_run(FileSink(path))
+    first = write_run(FileWriter(path))
 
     def finish_just_before(*args: Any) -> None:
         monkeypatch.undo()
@@ -154,7 +154,7 @@ def test_a_log_that_is_finished_while_another_run_opens_it_is_not_lost(
 
     monkeypatch.setattr(fcntl, "flock", finish_just_before)
     with pytest.raises(DataError):
-        FileSink(path)
+        FileWriter(path)
     assert path.read_text() == LINES
 
 
@@ -162,28 +162,28 @@ def test_what_a_killed_run_left_is_overwritten(path: Path) -> None:
     killed = subprocess.run([sys.executable, "-c", KILLED_RUN, path], check=False)
     assert killed.returncode == -signal.SIGKILL
     assert len(contents(path.parent)["2000_32_01.jsonl.part"].splitlines()) == 9
-    write_run(FileSink(path)).finish(RECORD)
+    write_run(FileWriter(path)).finish(RECORD)
     assert path.read_text() == LINES
 
 
 def test_a_folder_is_no_log(tmp_path: Path) -> None:
     with pytest.raises(DataError, match="is a folder; name a file in it"):
-        FileSink(tmp_path)
+        FileWriter(tmp_path)
 
 
 def test_a_record_does_not_take_the_name_of_its_log(tmp_path: Path) -> None:
     with pytest.raises(DataError, match=r"\.json"):
-        FileSink(tmp_path / "log.json")
+        FileWriter(tmp_path / "log.json")
 
 
 def test_a_place_that_cannot_be_written_is_an_error(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     with pytest.raises(OutputError, match="Cannot write"):
-        FileSink(tmp_path / "file" / "2000_32_01.jsonl")
+        FileWriter(tmp_path / "file" / "2000_32_01.jsonl")
 
 
 def test_a_disk_that_fills_up_ends_a_run_as_a_failed_one(path: Path) -> None:
-    sink = FileSink(path)
+    sink = FileWriter(path)
     with disk_with_room_for(150):
         sink.write(SAMPLES[0])
         with pytest.raises(OutputError, match=r"Cannot write .*: File too large"):
@@ -193,7 +193,7 @@ def test_a_disk_that_fills_up_ends_a_run_as_a_failed_one(path: Path) -> None:
 
 
 def test_no_room_for_the_record_leaves_no_log_and_loses_no_samples(path: Path) -> None:
-    sink = write_run(FileSink(path))
+    sink = write_run(FileWriter(path))
     with disk_with_room_for(10), pytest.raises(OutputError, match="The samples are in"):
         sink.finish(RECORD)
     assert not path.exists()
@@ -202,7 +202,7 @@ def test_no_room_for_the_record_leaves_no_log_and_loses_no_samples(path: Path) -
 
 def test_samples_go_to_a_stream_line_by_line() -> None:
     stream = StringIO()
-    sink = StreamSink(stream)
+    sink = StreamWriter(stream)
     for sample in SAMPLES:
         sink.write(sample)
     sink.finish(RECORD)
@@ -212,7 +212,7 @@ def test_samples_go_to_a_stream_line_by_line() -> None:
 def test_a_stream_that_takes_no_more_is_an_error() -> None:
     full = open("/dev/full", "w")  # noqa: PTH123, SIM115 (it cannot be closed without an error)
     with pytest.raises(OutputError, match="Cannot write the samples to stdout: No space left"):
-        StreamSink(full).write(SAMPLES[0])
+        StreamWriter(full).write(SAMPLES[0])
     with suppress(OSError):
         full.close()
 

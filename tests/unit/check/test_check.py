@@ -9,7 +9,7 @@ import pytest
 
 from morocco.check.check import check
 from morocco.check.profile import RUSSIAN_SUPERGLUE, Profile, Thresholds
-from morocco.check.result import Detail, Report
+from morocco.check.result import CheckResult, Detail
 from morocco.logs.log import Log, LogPath
 from morocco.logs.samples import Sample
 from morocco.logs.submission import Entry, Submission
@@ -42,7 +42,7 @@ def good() -> Submission:
     return make_submission(["parus"])
 
 
-def broken(report: Report) -> list[str]:
+def broken(report: CheckResult) -> list[str]:
     return [finding.rule for finding in report.findings if finding.status != "Yes"]
 
 

@@ -9,7 +9,7 @@ import pytest
 
 from morocco.check.check import check
 from morocco.check.render import render_text
-from morocco.check.result import Report
+from morocco.check.result import CheckResult
 from morocco.logs.submission import load_submission
 from morocco.tasks import TASKS
 from published import PUBLISHED, needs_published
@@ -34,11 +34,11 @@ def model(request: pytest.FixtureRequest) -> str:
 
 
 @pytest.fixture(scope="module")
-def report(model: str) -> Report:
+def report(model: str) -> CheckResult:
     return check(load_submission([PUBLISHED / model]))
 
 
-def found(report: Report, rule: str) -> dict[str, str]:
+def found(report: CheckResult, rule: str) -> dict[str, str]:
     """Return what is said of each file; every file is named once."""
     pairs = [(file, detail.what) for detail in find(report, rule).details for file in detail.files]
     assert len(dict(pairs)) == len(pairs)
@@ -56,7 +56,7 @@ def all_runs(sizes: dict[str, tuple[str, ...]]) -> set[str]:
     }
 
 
-def test_the_published_submissions_are_invalid(report: Report, model: str) -> None:
+def test_the_published_submissions_are_invalid(report: CheckResult, model: str) -> None:
     assert not report.valid
     noisy = {finding.rule for finding in report.findings if finding.status != "Yes"}
     only_rubert = {"sizes", "cadence", "spread"}
@@ -65,7 +65,7 @@ def test_the_published_submissions_are_invalid(report: Report, model: str) -> No
     assert {finding.rule for finding in report.findings} - noisy == QUIET | (only_rubert - noisy)
 
 
-def test_every_long_run_whose_clock_started_late_is_named(report: Report, model: str) -> None:
+def test_every_long_run_whose_clock_started_late_is_named(report: CheckResult, model: str) -> None:
     expected = {
         "rubert": {
             # 1000 short records fitted into the pipe, so parus and russe began at 10 to 15 MB …
@@ -82,7 +82,7 @@ def test_every_long_run_whose_clock_started_late_is_named(report: Report, model:
     assert set(late.values()) == {f"288 MB to 320 MB at the first line, 1_1 runs {low} to 11 MB"}
 
 
-def test_the_logs_without_a_reading_are_named(report: Report, model: str) -> None:
+def test_the_logs_without_a_reading_are_named(report: CheckResult, model: str) -> None:
     expected = {
         "rubert": {"rcb/1_1_05.jsonl": "58 lines"},
         "rubert-conversational": {
@@ -94,7 +94,7 @@ def test_the_logs_without_a_reading_are_named(report: Report, model: str) -> Non
     assert found(report, "readings") == expected[model]
 
 
-def test_every_cold_start_is_named(report: Report, model: str) -> None:
+def test_every_cold_start_is_named(report: CheckResult, model: str) -> None:
     expected = {
         "rubert": {
             "danetqa/1_1_01.jsonl": "26.6 s, the fastest 18.3 s",
@@ -133,7 +133,7 @@ def test_every_cold_start_is_named(report: Report, model: str) -> None:
     assert found(report, "start-up") == expected[model]
 
 
-def test_the_mixed_groups_of_rubert_are_named(report: Report, model: str) -> None:
+def test_the_mixed_groups_of_rubert_are_named(report: CheckResult, model: str) -> None:
     expected = {
         "rubert": all_runs(dict.fromkeys(TASKS, (*SMALL, "2000_32"))),
         "rubert-conversational": set(),
@@ -141,13 +141,13 @@ def test_the_mixed_groups_of_rubert_are_named(report: Report, model: str) -> Non
     assert set(found(report, "sizes")) == expected[model]
 
 
-def test_the_one_gap_is_named(report: Report, model: str) -> None:
+def test_the_one_gap_is_named(report: CheckResult, model: str) -> None:
     # The next largest is 1.9 periods: everywhere else the sampler kept its beat.
     gap = {"muserc/1000_8_03.jsonl": "1.61 s before line 120, 4.2 periods"}
     assert found(report, "cadence") == (gap if model == "rubert" else {})
 
 
-def test_every_run_of_outlying_speed_is_named(report: Report, model: str) -> None:
+def test_every_run_of_outlying_speed_is_named(report: CheckResult, model: str) -> None:
     expected = {
         "lidirus/2000_32_01.jsonl": "151.5 rps, the median 165.2",
         "lidirus/2000_32_03.jsonl": "174.4 rps, the median 165.2",
@@ -170,7 +170,7 @@ def test_every_run_of_outlying_speed_is_named(report: Report, model: str) -> Non
     assert found(report, "spread") == (expected if model == "rubert" else {})
 
 
-def test_short_work_is_named(report: Report, model: str) -> None:
+def test_short_work_is_named(report: CheckResult, model: str) -> None:
     expected: dict[str, dict[str, tuple[str, ...]]] = {
         "rubert": {
             **dict.fromkeys(("danetqa", "lidirus", "rwsd"), SMALL),
@@ -186,7 +186,7 @@ def test_short_work_is_named(report: Report, model: str) -> None:
     )
 
 
-def test_idle_gpus_are_named(report: Report, model: str) -> None:
+def test_idle_gpus_are_named(report: CheckResult, model: str) -> None:
     expected = {
         "rubert": {
             "lidirus": {"1000_8": "33%", "1000_16": "49%", "1000_32": "56%", "2000_32": "50%"},
@@ -210,7 +210,7 @@ def test_idle_gpus_are_named(report: Report, model: str) -> None:
     }
 
 
-def test_no_log_of_the_first_tool_has_a_record(report: Report, model: str) -> None:
+def test_no_log_of_the_first_tool_has_a_record(report: CheckResult, model: str) -> None:
     assert len(found(report, "records")) == {"rubert": 171, "rubert-conversational": 90}[model]
 
 

@@ -24,14 +24,14 @@ from morocco.report.html.markup import Html, element
 from morocco.report.html.page import render_chart, render_page
 from morocco.report.html.plots import Scale, take_means, trace
 from morocco.report.model import Report
-from morocco.report.options import Quality, Wishes
+from morocco.report.options import ModelScores, ReportSettings
 from report_logs import write_failure, write_runs
 from submissions import INIT, LONG
 
 SLOW = {INIT: (10.0, 10.1, 9.9), LONG: (90.0, 90.2, 89.9)}
 FAST = {INIT: (10.0, 10.1, 9.9), LONG: (50.0, 50.2, 49.9)}
-WISHES = Wishes(
-    qualities={"fast": Quality(0.4, {"parus": 0.4}), "slow": Quality(0.6)},
+WISHES = ReportSettings(
+    qualities={"fast": ModelScores(0.4, {"parus": 0.4}), "slow": ModelScores(0.6)},
     baseline="slow",
     price=75.0,
 )
@@ -104,7 +104,7 @@ def hostile(tmp_path_factory: pytest.TempPathFactory) -> str:
     name = HOSTILE.replace("/", "")
     for model in (name, "b\udcff"):
         write_runs(logs / model, name, FAST)
-    wishes = Wishes(qualities={name: Quality(0.5)})
+    wishes = ReportSettings(qualities={name: ModelScores(0.5)})
     return render_page(build_report(load_submission([logs]), wishes))
 
 
@@ -278,7 +278,7 @@ def test_a_picture_tells_its_sizes_apart_however_many_there_are(tmp_path: Path) 
     for number in range(8):
         sizes = {(100 + number, 1): (30.0,), (100 + number, 6): (30.0,)}
         write_runs(tmp_path / "model", f"task{number}", {INIT: (10.0,), **sizes})
-    page = Page(render_page(build_report(load_submission([tmp_path]), Wishes())))
+    page = Page(render_page(build_report(load_submission([tmp_path]), ReportSettings())))
     for figure in page.find("figure"):
         paths = figure.find("path", page)
         keys = [path for path in paths if path.around[-1].attrs.get("class") == "key"]

@@ -11,7 +11,7 @@ import pytest
 from morocco.logs.submission import load_submission
 from morocco.report.build import build_report
 from morocco.report.model import Report
-from morocco.report.options import Wishes
+from morocco.report.options import ReportSettings
 from published import PUBLISHED, load_expected, needs_published
 from runs import run_morocco
 
@@ -22,7 +22,7 @@ FOLDERS = [PUBLISHED / model for model in MODELS]
 
 @pytest.fixture(scope="module")
 def report() -> Report:
-    return build_report(load_submission(FOLDERS), Wishes(baseline="rubert"))
+    return build_report(load_submission(FOLDERS), ReportSettings(baseline="rubert"))
 
 
 def test_both_models_need_as_much_gpu_ram_as_was_published(report: Report) -> None:
@@ -43,7 +43,7 @@ def test_every_speed_is_the_published_one(report: Report) -> None:
 
 
 def test_the_clock_of_the_gpu_gives_its_speeds() -> None:
-    report = build_report(load_submission(FOLDERS), Wishes(clock="gpu"))
+    report = build_report(load_submission(FOLDERS), ReportSettings(clock="gpu"))
     for row in load_expected():
         cell = report.cells[str(row["model"]), str(row["task"])]
         assert cell.value("rps") == pytest.approx(row["rps_gpu_clock"], rel=1e-12)

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from jobs import RUN, SINGLE, make_job, write_run
-from morocco.bench.writers import FileSink
+from morocco.bench.writers import FileWriter
 from morocco.suite.plan import Job
 from morocco.suite.resume import Doubtful, Finished, look_up
 from morocco.targets.target import RunOptions
@@ -52,7 +52,7 @@ def test_without_a_log_a_run_is_to_be_done(job: Job) -> None:
 
 
 def test_what_a_killed_run_left_is_no_log(job: Job) -> None:
-    sink = FileSink(job.path)
+    sink = FileWriter(job.path)
     assert look_up(job) is None
     sink.fail({})
     assert look_up(job) is None

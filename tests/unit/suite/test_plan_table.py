@@ -7,17 +7,17 @@ import pytest
 from jobs import make_block
 from morocco.suite.display import render_plan
 from morocco.suite.plan import Block, Forecast, Job
-from morocco.suite.preflight import State
+from morocco.suite.preflight import SuiteState
 from morocco.suite.resume import Finished
 
 PARUS, RCB = make_block("parus"), make_block("rcb")
 DONE = Finished(1.5, None, ())
 
 
-def make_state(blocks: list[Block], finished: int = 0) -> State:
+def make_state(blocks: list[Block], finished: int = 0) -> SuiteState:
     """Return what a suite is that has done the first few of its runs."""
     jobs = [job for block in blocks for job in block.jobs]
-    return State(dict.fromkeys(jobs[:finished], DONE), frozenset(jobs[finished:]), {})
+    return SuiteState(dict.fromkeys(jobs[:finished], DONE), frozenset(jobs[finished:]), {})
 
 
 def learn(times: dict[Job, float]) -> Forecast:

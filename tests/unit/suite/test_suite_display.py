@@ -13,7 +13,7 @@ from jobs import RUN, SINGLE, make_job
 from morocco.bench.run import Progress
 from morocco.errors import MoroccoError, TargetError, TimedOut
 from morocco.logs.samples import Sample
-from morocco.suite.display import Board, JobWatch, format_time
+from morocco.suite.display import JobObserver, SuiteDisplay, format_time
 
 GIB = 2**30
 JOB, WARM_UP = make_job(RUN), make_job(SINGLE, index=None)
@@ -53,13 +53,13 @@ def file() -> StringIO:
     return StringIO()
 
 
-def start(stream: StringIO, *, total: int = 8, done: int = 2, quiet: bool = False) -> Board:
-    board = Board(live=stream.isatty(), quiet=quiet, stream=stream)
+def start(stream: StringIO, *, total: int = 8, done: int = 2, quiet: bool = False) -> SuiteDisplay:
+    board = SuiteDisplay(live=stream.isatty(), quiet=quiet, stream=stream)
     board.start(total, done)
     return board
 
 
-def drawn(terminal: Terminal, board: Board) -> list[str]:
+def drawn(terminal: Terminal, board: SuiteDisplay) -> list[str]:
     """Return what is drawn anew."""
     terminal.forget()
     board.refresh()
@@ -105,7 +105,7 @@ def test_each_run_at_work_has_a_line(terminal: Terminal) -> None:
     board = start(terminal)
     board.begin("a", JOB)
     board.begin("b", OTHER)
-    JobWatch(board, "a", JOB).progress(PROGRESS)
+    JobObserver(board, "a", JOB).progress(PROGRESS)
     _, first, second = drawn(terminal, board)
     assert first.startswith("parus/20_4_01  1:23  fed 1,500/2,000  predicted 32  CPU 1.25 cores")
     assert second == "rcb/1_1_01  starting"
@@ -201,7 +201,7 @@ def test_a_quiet_terminal_shows_failures_and_warnings_alone(terminal: Terminal) 
 def test_a_terminal_that_was_closed_raises_nothing(terminal: Terminal) -> None:  # noqa: ARG001
     person, program = os.openpty()
     stream = open(program, "w")  # noqa: PTH123, SIM115 (it cannot be closed without an error)
-    board = Board(live=True, quiet=False, stream=stream)
+    board = SuiteDisplay(live=True, quiet=False, stream=stream)
     board.start(8, 2)
     os.close(person)
     board.begin("a", JOB)
@@ -224,7 +224,7 @@ def test_each_run_that_is_done_is_a_plain_line(file: StringIO) -> None:
     board.refresh()
     board.finish("a", WARM_UP, 1.04, None)
     board.begin("a", JOB)
-    JobWatch(board, "a", JOB).progress(PROGRESS)
+    JobObserver(board, "a", JOB).progress(PROGRESS)
     board.finish("a", JOB, 83.96, 250)
     board.stop()
     assert file.getvalue() == (
@@ -253,8 +253,8 @@ def test_a_run_that_was_given_up_is_told_with_its_last_words(file: StringIO) -> 
 def test_a_warning_is_said_once_with_the_first_run_it_is_about(quiet: bool, file: StringIO) -> None:
     board = start(file, quiet=quiet)
     for job in (JOB, OTHER):
-        JobWatch(board, "a", job).warn("It is hot.")
-    JobWatch(board, "a", OTHER).warn("It is cold.")
+        JobObserver(board, "a", job).warn("It is hot.")
+    JobObserver(board, "a", OTHER).warn("It is cold.")
     assert file.getvalue() == (
         "morocco: warning: parus/20_4_01: It is hot.\nmorocco: warning: rcb/1_1_01: It is cold.\n"
     )
@@ -269,7 +269,7 @@ def test_a_quiet_board_says_nothing_of_what_is_done(file: StringIO) -> None:
 
 def test_without_a_stderr_there_is_nothing_to_write_to(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("sys.stderr", None)
-    board = Board(live=False, quiet=False)
+    board = SuiteDisplay(live=False, quiet=False)
     board.start(8, 2)
     board.finish("a", JOB, 1, None)
     board.warn(JOB, "It is hot.")
