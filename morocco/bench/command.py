@@ -6,7 +6,8 @@ from typing import Any
 
 import click
 
-from morocco.bench.options import refuse_container_options, shaping_options, take_run_options
+from morocco.bench.options import refuse_container_options, shaping_options
+from morocco.targets.options import build_run_options
 from morocco.tasks import complete_task
 from morocco.util.params import PATH
 
@@ -39,4 +40,4 @@ def bench(ctx: click.Context, /, **options: Any) -> None:
     from morocco.bench.session import BenchOptions, bench_command
 
     refuse_container_options(ctx, options["target"])
-    bench_command(BenchOptions(run=take_run_options(options), **options))
+    bench_command(BenchOptions(run=build_run_options(options), **options))

@@ -4,16 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import reduce
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
 import click
 
+from morocco.targets.options import CONTAINER_OPTIONS
+from morocco.targets.target import is_process
 from morocco.util.params import Duration, MemorySize, Number, Variable
 
-if TYPE_CHECKING:
-    from morocco.targets.target import RunOptions
-
-_CONTAINER_ONLY = ("pull", "network", "memory", "cpus", "shm_size")
 _Command = TypeVar("_Command", bound=Callable[..., Any])
 _SHAPING = (
     click.option("--gpus", default="auto", metavar="auto|all|none|0,1", help="GPUs of the target."),
@@ -42,21 +40,11 @@ def shaping_options(command: _Command) -> _Command:
     return reduce(lambda decorated, option: option(decorated), reversed(_SHAPING), command)
 
 
-def take_run_options(options: dict[str, Any]) -> RunOptions:
-    """Take the options that shape a run out of all that were parsed."""
-    from morocco.targets.target import RunOptions
-
-    names = ("gpus", "rate", "timeout", "pull", "network", "memory", "cpus", "shm_size", "env")
-    return RunOptions(**{name: options.pop(name) for name in names})
-
-
 def refuse_container_options(ctx: click.Context, target: str) -> None:
-    """A limit that would be ignored silently gives a wrong idea of what was measured."""
-    from morocco.targets.target import is_process
-
+    """Raise UsageError for an option that a bare process would silently ignore."""
     if not is_process(target):
         return
-    for name in _CONTAINER_ONLY:
+    for name in CONTAINER_OPTIONS:
         if ctx.get_parameter_source(name) is click.core.ParameterSource.COMMANDLINE:
             flag = name.replace("_", "-")
             raise click.UsageError(f"--{flag} is for containers; an exec: target runs as it is.")

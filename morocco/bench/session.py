@@ -16,7 +16,7 @@ from morocco.errors import DataError, OutputError
 from morocco.hardware.gpu import Gpus
 from morocco.logs.log import LogPath
 from morocco.targets.factory import make_target
-from morocco.targets.target import RunOptions
+from morocco.targets.options import RunOptions
 from morocco.tasks import find_data, load_records
 
 

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from morocco.bench.options import refuse_container_options, shaping_options, take_run_options
+from morocco.bench.options import refuse_container_options, shaping_options
+from morocco.targets.options import build_run_options
 from morocco.util.params import PATH, Names
 
 if TYPE_CHECKING:
@@ -72,7 +73,7 @@ def suite(ctx: click.Context, /, **options: Any) -> None:
         if options[name] is None and not (name == "target" and options["config"]):
             raise click.UsageError(f"Missing argument '{name.upper()}'.")
     dry_run = options.pop("dry_run")
-    asked = put_together(options, said, take_run_options(options))
+    asked = put_together(options, said, build_run_options(options))
     for model in asked.models:
         refuse_container_options(ctx, model.target)
     if dry_run:

@@ -26,7 +26,7 @@ from morocco.suite import dask_worker as worker
 from morocco.suite.dask_worker import Fault, Measured, Ready
 from morocco.suite.lanes import Lane, LaneLost, open_writer
 from morocco.suite.plan import Job
-from morocco.targets.target import RunOptions
+from morocco.targets.options import RunOptions
 from morocco.tasks import Records
 from morocco.util.units import Seconds
 

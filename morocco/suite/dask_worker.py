@@ -23,7 +23,7 @@ from morocco.logs.samples import Sample
 from morocco.suite.lanes import Share, measure
 from morocco.suite.plan import Job
 from morocco.suite.preflight import end_leftovers, prepare_targets
-from morocco.targets.target import RunOptions
+from morocco.targets.options import RunOptions
 from morocco.tasks import Records, load_records
 from morocco.util.units import Seconds
 

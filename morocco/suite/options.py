@@ -11,7 +11,7 @@ from typing import Any
 from morocco.errors import DataError
 from morocco.suite.plan import Model, Sizes, make_targets
 from morocco.suite.session import SuiteOptions
-from morocco.targets.target import RunOptions
+from morocco.targets.options import RunOptions
 from morocco.tasks import TASKS
 from morocco.util.files import read_toml
 

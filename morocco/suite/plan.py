@@ -13,7 +13,7 @@ from typing import Any
 
 from morocco.errors import DataError
 from morocco.logs.log import LogPath
-from morocco.targets.target import RunOptions
+from morocco.targets.options import RunOptions
 from morocco.tasks import Records
 from morocco.util.units import Seconds
 

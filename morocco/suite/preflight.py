@@ -14,8 +14,9 @@ from morocco.errors import DataError, MoroccoError, TargetError
 from morocco.suite.plan import Job, Model
 from morocco.suite.resume import Doubtful, Finished, look_up
 from morocco.targets.factory import refuse_no_image
+from morocco.targets.options import RunOptions
 from morocco.targets.process import kill_orphans
-from morocco.targets.target import EXEC_PREFIX, OnPull, RunOptions, is_process
+from morocco.targets.target import EXEC_PREFIX, OnPull, is_process
 from morocco.tasks import Records, find_data, load_records
 
 _Key = TypeVar("_Key")
@@ -88,7 +89,8 @@ def _prepare_images(
         refuse_no_image(image)
     with closing(connect()) as client:
         return _collect(
-            images, lambda image: str(ensure_image(client, image, options.pull, on_pull).id)
+            images,
+            lambda image: str(ensure_image(client, image, options.container.pull, on_pull).id),
         )
 
 

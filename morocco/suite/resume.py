@@ -18,11 +18,9 @@ from morocco.errors import DataError, OutputError
 from morocco.logs.log import parse_samples
 from morocco.logs.record import AGREEMENT, FORMAT
 from morocco.suite.plan import Job
+from morocco.targets.options import CONDITIONS
 from morocco.util.json import parse_object
 from morocco.util.units import Seconds
-
-_SAME = ("network", "memory", "cpus", "shm_size", "env")
-"""Options that make a run another one."""
 
 
 @dataclass(frozen=True)
@@ -96,7 +94,7 @@ def _find_doubts(job: Job, record: Mapping[str, Any], run_time: Seconds) -> Iter
 def _find_differences(job: Job, record: Mapping[str, Any]) -> Iterator[str]:
     was, now = record["arguments"], job.options.for_record()
     pairs = [("target", record["target"]["target"], job.target)]
-    pairs += [(f"--{name.replace('_', '-')}", was[name], now[name]) for name in _SAME]
+    pairs += [(f"--{name.replace('_', '-')}", was[name], now[name]) for name in CONDITIONS]
     for name, before, after in pairs:
         if before != after:
             yield f"{name} {before}, now {after}"

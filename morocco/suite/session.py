@@ -28,8 +28,8 @@ from morocco.suite.preflight import (
 )
 from morocco.suite.resume import Doubtful, SuiteFolder
 from morocco.suite.scheduler import LanePool, LocalPool, Suite, tell_failures
-from morocco.targets.factory import parse_env
-from morocco.targets.target import RunOptions, is_process
+from morocco.targets.options import RunOptions, parse_env
+from morocco.targets.target import is_process
 from morocco.util.units import plural
 
 _OLD = [".old", *(f".old-{number}" for number in range(2, 1000))]
@@ -115,21 +115,22 @@ def _limit(options: SuiteOptions, shares: Sequence[Share]) -> SuiteOptions:
         )
     if not options.parallel:
         return options
-    if options.run.memory is not None or options.run.cpus is not None:
+    if options.run.container.memory is not None or options.run.container.cpus is not None:
         raise DataError(
             "--parallel shares out cores and RAM itself; leave out --memory and --cpus."
         )
     if all(is_process(model.target) for model in options.models):
         return options  # which no share of the RAM can be held to
     memory = share_memory(read_host_info().ram, len(shares))
-    return replace(options, run=replace(options.run, memory=memory))
+    return replace(options, run=options.run.with_container(memory=memory))
 
 
 def _make_blocks(options: SuiteOptions) -> list[Block]:
     records = load_inputs(options.models, options.data_dir)
     # Pulled once, before the first run: all runs are to be of one image.
-    pull = "missing" if options.run.pull == "always" else options.run.pull
-    return make_blocks(options.models, records, options.logs, replace(options.run, pull=pull))
+    once = options.run.container.pull == "always"
+    run = options.run.with_container(pull="missing") if once else options.run
+    return make_blocks(options.models, records, options.logs, run)
 
 
 def _jobs(blocks: Sequence[Block]) -> list[Job]:

@@ -9,9 +9,8 @@ import struct
 import threading
 import time
 import uuid
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
 from datetime import datetime, timezone
 from typing import Any
 
@@ -32,14 +31,13 @@ from morocco.targets.engine import (
     ensure_image,
     root_cause,
 )
+from morocco.targets.options import RunOptions, format_cores, parse_env
 from morocco.targets.target import (
     Channel,
     Exit,
     Identity,
     OnPull,
     PullEvent,
-    PullPolicy,
-    format_cores,
 )
 from morocco.util.units import Seconds
 
@@ -96,39 +94,6 @@ def demultiplex(chunks: Iterator[bytes]) -> Iterator[tuple[Channel, bytes]]:
                 yield _CHANNELS.get(channel, "stderr"), payload
 
 
-@dataclass(frozen=True)
-class ContainerOptions:
-    """What a user may say of how the container runs."""
-
-    pull: PullPolicy = "missing"
-    network: str = "none"
-    memory: str | None = None
-    """A limit as Docker writes it: 8g, 512m."""
-    cpus: float | None = None
-    shm_size: str = "1g"
-    env: Mapping[str, str] = field(default_factory=dict)
-    cores: tuple[int, ...] = ()
-    """The only cores it may use; empty for all."""
-    suite: str | None = None
-    """The suite it belongs to."""
-
-    def limits(self) -> dict[str, str]:
-        """Return those that were set, for the record."""
-        limits = {"network": self.network, "shm_size": self.shm_size}
-        if self.memory is not None:
-            limits["memory"] = self.memory
-        if self.cpus is not None:
-            limits["cpus"] = str(self.cpus)
-        if self.cores:
-            limits["cpuset"] = format_cores(self.cores)
-        return limits
-
-    def labels(self) -> dict[str, str]:
-        """Return what tells whose container it is."""
-        labels = {LABEL: str(os.getpid())}
-        return labels if self.suite is None else {**labels, SUITE_LABEL: self.suite}
-
-
 class ContainerTarget:
     """A container of an image; leaving the context removes it, whatever happened."""
 
@@ -136,7 +101,7 @@ class ContainerTarget:
         self,
         image: str,
         arguments: Sequence[str],
-        options: ContainerOptions,
+        options: RunOptions,
         gpus: Sequence[tuple[int, str]],
         on_pull: OnPull,
     ) -> None:
@@ -170,14 +135,16 @@ class ContainerTarget:
         self._connected = connect()
         with engine_errors("Cannot ask the engine what it is"):
             engine = engine_name(self._client)
-        image = ensure_image(self._client, self._image, self._options.pull, self._show_pull)
+        image = ensure_image(
+            self._client, self._image, self._options.container.pull, self._show_pull
+        )
         self.identity = Identity(
             self._image,
             tuple(self._arguments),
             image.id,
             tuple(image.attrs.get("RepoDigests") or ()),
             engine,
-            self._options.limits(),
+            _list_limits(self._options),
         )
         with engine_errors(f"Cannot create a container of {self._image}"):
             self._go_on()
@@ -198,17 +165,20 @@ class ContainerTarget:
             raise EngineError("The preparation was broken off.")
 
     def _settings(self, engine: str) -> dict[str, Any]:
-        options = self._options
+        options, container = self._options, self._options.container
+        labels = {LABEL: str(os.getpid())}
+        if options.suite is not None:
+            labels[SUITE_LABEL] = options.suite
         return {
             "name": self._name,
-            "labels": options.labels(),
+            "labels": labels,
             "stdin_open": True,
-            "environment": dict(options.env),
-            "network_mode": options.network,
-            "shm_size": options.shm_size,
-            "mem_limit": options.memory,
-            "memswap_limit": options.memory,  # no swap: it would hide the limit and slow the model
-            "nano_cpus": None if options.cpus is None else int(options.cpus * 1e9),
+            "environment": parse_env(options.env),
+            "network_mode": container.network,
+            "shm_size": container.shm_size,
+            "mem_limit": container.memory,
+            "memswap_limit": container.memory,  # no swap: it would hide the limit
+            "nano_cpus": None if container.cpus is None else int(container.cpus * 1e9),
             "cpuset_cpus": format_cores(options.cores) or None,
             "security_opt": ["no-new-privileges"],
             # The default driver would write every prediction to the engine's disk as well.
@@ -360,6 +330,19 @@ class ContainerTarget:
             ) from None
         finally:
             client.close()
+
+
+def _list_limits(options: RunOptions) -> dict[str, str]:
+    """Return the limits that were set, for the record."""
+    container = options.container
+    limits = {
+        "network": container.network,
+        "shm_size": container.shm_size,
+        "memory": container.memory,
+        "cpus": None if container.cpus is None else str(container.cpus),
+        "cpuset": format_cores(options.cores) or None,
+    }
+    return {name: limit for name, limit in limits.items() if limit is not None}
 
 
 def _monotonic(engine_time: str) -> Seconds:

@@ -17,7 +17,8 @@ from requests.exceptions import RequestException
 
 from morocco.errors import EngineError
 from morocco.hardware.host import is_alive_since
-from morocco.targets.target import OnPull, PullEvent, PullPolicy
+from morocco.targets.options import PullPolicy
+from morocco.targets.target import OnPull, PullEvent
 
 if TYPE_CHECKING:
     from docker import DockerClient

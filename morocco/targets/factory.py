@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Sequence
 
 from morocco.errors import DataError
 from morocco.hardware.gpu import Gpus
-from morocco.targets.target import EXEC_PREFIX, OnPull, RunOptions, Target, is_process
+from morocco.targets.options import RunOptions, parse_env
+from morocco.targets.target import EXEC_PREFIX, OnPull, Target, is_process
 
 
 def make_target(
@@ -39,36 +39,14 @@ def _make_process(spec: str, arguments: Sequence[str], options: RunOptions, gpus
 def _make_container(
     image: str, arguments: Sequence[str], options: RunOptions, gpus: Gpus, on_pull: OnPull
 ) -> Target:
-    from morocco.targets.container import ContainerOptions, ContainerTarget
+    from morocco.targets.container import ContainerTarget
 
     refuse_no_image(image)
-    limits = ContainerOptions(
-        pull=options.pull,
-        network=options.network,
-        memory=options.memory,
-        cpus=options.cpus,
-        shm_size=options.shm_size,
-        env=parse_env(options.env),
-        cores=options.cores,
-        suite=options.suite,
-    )
     given = [(info.index, info.uuid) for info in gpus.infos]
-    return ContainerTarget(image, arguments, limits, given, on_pull)
+    return ContainerTarget(image, arguments, options, given, on_pull)
 
 
 def refuse_no_image(image: str) -> None:
     """Raise DataError for a TARGET that cannot be the name of an image."""
     if any(letter.isspace() for letter in image):
         raise DataError(f"{image!r} is no name of an image. If it is a command: 'exec:{image}'.")
-
-
-def parse_env(settings: Sequence[str]) -> dict[str, str]:
-    """Return the variables of `KEY=VALUE` and `KEY`, which takes the value it has here.
-
-    KeyError for one that is not set here.
-    """
-    env = {}
-    for setting in settings:
-        key, equals, value = setting.partition("=")
-        env[key] = value if equals else os.environ[key]
-    return env

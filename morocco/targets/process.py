@@ -18,7 +18,8 @@ from pathlib import Path
 
 from morocco.errors import TargetError
 from morocco.hardware.host import count_oom_kills, created_at, is_alive_since
-from morocco.targets.target import EXEC_PREFIX, Channel, Exit, Identity, format_cores
+from morocco.targets.options import format_cores
+from morocco.targets.target import EXEC_PREFIX, Channel, Exit, Identity
 from morocco.util.units import Seconds
 
 _READ_SIZE = 1024 * 1024

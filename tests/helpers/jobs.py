@@ -11,7 +11,8 @@ from morocco.hardware.info import HostInfo
 from morocco.logs.record import DataFile, RunRecord
 from morocco.logs.samples import Sample
 from morocco.suite.plan import Block, Job
-from morocco.targets.target import Identity, RunOptions
+from morocco.targets.options import RunOptions
+from morocco.targets.target import Identity
 from morocco.tasks import Records
 
 DIGEST = "0" * 64

@@ -12,7 +12,7 @@ from jobs import RUN, SINGLE, make_job, write_run
 from morocco.bench.writers import FileWriter
 from morocco.suite.plan import Job
 from morocco.suite.resume import Doubtful, Finished, look_up
-from morocco.targets.target import RunOptions
+from morocco.targets.options import ContainerOptions, RunOptions
 
 
 @pytest.fixture
@@ -161,10 +161,10 @@ def test_a_run_of_another_target_is_told(job: Job) -> None:
 @pytest.mark.parametrize(
     ("options", "told"),
     [
-        (RunOptions(network="host"), "--network none, now host"),
-        (RunOptions(memory="8g"), "--memory None, now 8g"),
-        (RunOptions(cpus=2.0), "--cpus None, now 2.0"),
-        (RunOptions(shm_size="2g"), "--shm-size 1g, now 2g"),
+        (RunOptions(container=ContainerOptions(network="host")), "--network none, now host"),
+        (RunOptions(container=ContainerOptions(memory="8g")), "--memory None, now 8g"),
+        (RunOptions(container=ContainerOptions(cpus=2.0)), "--cpus None, now 2.0"),
+        (RunOptions(container=ContainerOptions(shm_size="2g")), "--shm-size 1g, now 2g"),
         (RunOptions(env=("A=1",)), "--env [], now ['A']"),
     ],
 )
@@ -180,7 +180,7 @@ def test_options_that_make_it_another_run_are_told(
     [
         RunOptions(rate=5.0),
         RunOptions(timeout=60.0),
-        RunOptions(pull="never"),
+        RunOptions(container=ContainerOptions(pull="never")),
         RunOptions(gpus="GPU-1", cores=(0, 1)),
         RunOptions(suite="another"),
     ],
@@ -203,7 +203,7 @@ def test_other_data_are_told(job: Job) -> None:
 
 def test_all_differences_are_told(tmp_path: Path) -> None:
     write_run(make_job(logs=tmp_path))
-    options = RunOptions(memory="8g", network="host")
+    options = RunOptions(container=ContainerOptions(memory="8g", network="host"))
     assert len(differences(make_job(logs=tmp_path, options=options))) == 2
 
 

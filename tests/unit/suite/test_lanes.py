@@ -15,7 +15,7 @@ from morocco.hardware import host
 from morocco.hardware.host import list_cores
 from morocco.hardware.info import GpuInfo
 from morocco.suite.lanes import Share, share_memory, share_out
-from morocco.targets.target import RunOptions
+from morocco.targets.options import ContainerOptions, RunOptions
 
 GIB = 2**30
 
@@ -73,11 +73,14 @@ def test_shares_of_the_memory_are_no_more_than_there_is(ram: int, parts: int) ->
     assert ram - parts * 2**28 < int(share[:-1]) * 2**20 * parts <= ram
 
 
+BOUND = ContainerOptions(memory="8g")
+
+
 def test_a_share_decides_on_gpu_and_cores_and_leaves_the_rest_of_a_run() -> None:
-    job = make_job(options=RunOptions(gpus="auto", memory="8g", env=("A=1",)))
+    job = make_job(options=RunOptions(gpus="auto", container=BOUND, env=("A=1",)))
     applied = Share("GPU-1", (2, 3)).apply(job)
     assert applied == make_job(
-        options=RunOptions(gpus="GPU-1", cores=(2, 3), memory="8g", env=("A=1",))
+        options=RunOptions(gpus="GPU-1", cores=(2, 3), container=BOUND, env=("A=1",))
     )
 
 

@@ -13,7 +13,7 @@ from jobs import SINGLE, labels, make_job, make_records
 from morocco.errors import DataError
 from morocco.logs.log import LogPath
 from morocco.suite.plan import Block, Model, Sizes, make_blocks, make_targets
-from morocco.targets.target import RunOptions
+from morocco.targets.options import ContainerOptions, RunOptions
 
 LOGS = Path("logs")
 TARGET = "russiannlp/rubert-{task}"
@@ -103,7 +103,7 @@ def test_the_name_of_a_log_tells_its_run(input_size: int, batch_size: int, repea
 
 
 def test_every_run_has_the_options_that_were_given() -> None:
-    options = RunOptions(memory="8g", env=("A=1",))
+    options = RunOptions(container=ContainerOptions(memory="8g"), env=("A=1",))
     (block,) = plan(make_model(), options=options)
     assert {job.options for job in (block.warm_up, *block.jobs)} == {options}
 

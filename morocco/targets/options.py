@@ -1,0 +1,103 @@
+"""The options that shape a run, defined once for `bench`, `suite` and the run record."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Sequence
+from dataclasses import Field, dataclass, field, fields, replace
+from typing import Any, Literal
+
+from morocco.util.units import Seconds
+
+PullPolicy = Literal["missing", "always", "never"]
+
+_UNRECORDED = {"recorded": False}
+"""Marks options that say how a run is organised, not under which conditions it is measured."""
+_CONDITION = {"condition": True}
+"""Marks options that make a run a different one when `suite` looks for finished runs."""
+
+
+@dataclass(frozen=True)
+class ContainerOptions:
+    """The options that only a container can honour; a bare process runs as it is."""
+
+    pull: PullPolicy = field(default="missing", metadata=_UNRECORDED)
+    network: str = field(default="none", metadata=_CONDITION)
+    memory: str | None = field(default=None, metadata=_CONDITION)
+    """A limit in Docker's notation: 8g, 512m."""
+    cpus: float | None = field(default=None, metadata=_CONDITION)
+    shm_size: str = field(default="1g", metadata=_CONDITION)
+
+
+@dataclass(frozen=True)
+class RunOptions:
+    """The options that `bench` and `suite` share; the fields are named like the flags."""
+
+    gpus: str = "auto"
+    rate: float = 3.0
+    """Samples per second."""
+    timeout: Seconds | None = None
+    container: ContainerOptions = field(default_factory=ContainerOptions)
+    env: tuple[str, ...] = field(default=(), repr=False, metadata=_CONDITION)
+    """`KEY=VALUE` or `KEY`; the values may be secret."""
+    cores: tuple[int, ...] = field(default=(), metadata=_UNRECORDED)
+    """The only cores the target may use; empty for all."""
+    suite: str | None = field(default=None, metadata=_UNRECORDED)
+    """The suite the run belongs to, so that the leftovers of a killed one can be found."""
+
+    def with_container(self, **changes: Any) -> RunOptions:
+        """Return these options with some of the container's replaced."""
+        return replace(self, container=replace(self.container, **changes))
+
+    def for_record(self) -> dict[str, Any]:
+        """Return the recorded options, flat; of variables only the names."""
+        values = vars(self) | vars(self.container)
+        values["env"] = [setting.partition("=")[0] for setting in self.env]
+        return {
+            option.name: values[option.name] for option in _list_options() if _is_recorded(option)
+        }
+
+
+def _list_options() -> Iterator[Field[Any]]:
+    for option in fields(RunOptions):
+        if option.name == "container":
+            yield from fields(ContainerOptions)
+        else:
+            yield option
+
+
+def _is_recorded(option: Field[Any]) -> bool:
+    return bool(option.metadata.get("recorded", True))
+
+
+CONDITIONS = tuple(option.name for option in _list_options() if option.metadata.get("condition"))
+"""The recorded options that make a run a different one."""
+CONTAINER_OPTIONS = tuple(option.name for option in fields(ContainerOptions))
+
+
+def build_run_options(values: dict[str, Any]) -> RunOptions:
+    """Take the run options out of all parsed options of a command."""
+    container = ContainerOptions(**{name: values.pop(name) for name in CONTAINER_OPTIONS})
+    own = {
+        option.name: values.pop(option.name)
+        for option in fields(RunOptions)
+        if option.name in values
+    }
+    return RunOptions(container=container, **own)
+
+
+def parse_env(settings: Sequence[str]) -> dict[str, str]:
+    """Return the variables of `KEY=VALUE` and of `KEY`, which takes its value from here.
+
+    Raises KeyError for a variable that is not set here.
+    """
+    env = {}
+    for setting in settings:
+        key, equals, value = setting.partition("=")
+        env[key] = value if equals else os.environ[key]
+    return env
+
+
+def format_cores(cores: Sequence[int]) -> str:
+    """Return cores in the notation of Docker and taskset: `0,1,4`."""
+    return ",".join(map(str, cores))
