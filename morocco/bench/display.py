@@ -13,7 +13,8 @@ from morocco.bench.run import Progress
 from morocco.logs.record import RunRecord
 from morocco.logs.samples import Sample
 from morocco.targets.target import PullEvent
-from morocco.util.units import GIB, Seconds, plural
+from morocco.util.text import format_elapsed
+from morocco.util.units import GIB, plural
 
 if TYPE_CHECKING:
     from rich.progress import Progress as Bars
@@ -102,7 +103,7 @@ def format_progress(progress: Progress) -> str:
     """Return the live line: elapsed, records fed and predicted, CPU, RAM, GPU."""
     sample = progress.sample or Sample(0)
     parts = [
-        f"{_elapsed(progress.elapsed)}  fed {progress.fed:,}/{progress.records:,}",
+        f"{format_elapsed(progress.elapsed)}  fed {progress.fed:,}/{progress.records:,}",
         f"predicted {progress.predicted:,}",
         f"CPU {_number(sample.cpu_usage, 1)} cores",
         f"RAM {_number(sample.ram, GIB)} GB",
@@ -128,11 +129,6 @@ def summarise(record: RunRecord, output: Path | None) -> str:
 
 def _number(value: float | None, unit: float, digits: int = 2) -> str:
     return "-" if value is None else f"{value / unit:.{digits}f}"
-
-
-def _elapsed(seconds: Seconds) -> str:
-    minutes, seconds = divmod(int(seconds), 60)
-    return f"{minutes}:{seconds:02d}"
 
 
 class _PullBar:

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Literal
 
 from morocco.check.result import CheckResult, Detail, RuleResult
-from morocco.util.text import make_safe
+from morocco.util.text import escape_control_characters
 from morocco.util.units import plural
 
 Format = Literal["text", "json"]
@@ -55,7 +55,7 @@ def _render_line(finding: RuleResult, width: int, many_models: bool) -> str:
     if finding.details:
         details = "; ".join(_render_detail(detail, many_models) for detail in finding.details)
         line += f": {details} -> {finding.todo}"
-    return make_safe(line)
+    return escape_control_characters(line)
 
 
 def _render_detail(detail: Detail, many_models: bool) -> str:

@@ -15,7 +15,7 @@ from morocco.report.model import (
     Ratio,
     Report,
 )
-from morocco.util.text import align, format_number, make_safe
+from morocco.util.text import align, escape_control_characters, format_number, format_score
 
 _NOUNS: dict[Metric, str] = {
     "init_time": "init time",
@@ -180,11 +180,6 @@ def _make_scores(report: Report) -> Table:
     return Table("Quality", (("task", *names), *rows, overall))
 
 
-def format_score(score: float | None) -> str:
-    """Return a quality as leaderboards write it: `0.548`."""
-    return DASH if score is None else f"{score:.3f}"
-
-
 def _make_comparison(report: Report) -> Iterator[Table]:
     """Yield one table for each model against the baseline."""
     comparison = report.comparison
@@ -220,15 +215,15 @@ def render_text(report: Report) -> str:
     """Return aligned tables and the notes, the last line ended too."""
     parts = [_render_table(table) for table in make_tables(report)]
     if report.notes:
-        parts.append("".join(f"{make_safe(note)}\n" for note in report.notes))
+        parts.append("".join(f"{escape_control_characters(note)}\n" for note in report.notes))
     return "\n".join(parts)
 
 
 def _render_table(table: Table) -> str:
-    rows = [[make_safe(cell) for cell in row] for row in table.rows]
+    rows = [[escape_control_characters(cell) for cell in row] for row in table.rows]
     lines = align(rows, left=(0,))
     head = filter(None, (table.title, table.summary))
-    return "".join(f"{line}\n" for line in (*map(make_safe, head), *lines))
+    return "".join(f"{line}\n" for line in (*map(escape_control_characters, head), *lines))
 
 
 def render_markdown(report: Report) -> str:
@@ -257,4 +252,4 @@ def _list(texts: tuple[str, ...]) -> Iterator[str]:
 
 def _escape(text: str) -> str:
     """Return a text that Markdown shows as it is: names come from strangers."""
-    return make_safe(text).translate(_ESCAPED).replace("](", "\\](")
+    return escape_control_characters(text).translate(_ESCAPED).replace("](", "\\](")

@@ -9,7 +9,7 @@ from typing import Any, Literal
 from morocco.score.metrics import Part, TagGroup
 from morocco.score.score import Score, Scores
 from morocco.tasks import TASKS
-from morocco.util.text import align, make_safe
+from morocco.util.text import align, escape_control_characters, format_score
 
 Format = Literal["json", "table"]
 
@@ -73,7 +73,13 @@ def _to_cells(score: Score) -> tuple[str, ...]:
 
 def _to_rows(group: TagGroup) -> Iterator[tuple[str, ...]]:
     def row(tag: str, are: str, part: Part) -> tuple[str, ...]:
-        return group.name, make_safe(tag), are, format_score(part.mcc), str(part.labels)
+        return (
+            group.name,
+            escape_control_characters(tag),
+            are,
+            format_score(part.mcc),
+            str(part.labels),
+        )
 
     yield row("", "all", group.whole)
     for tag, part in group.composite.items():
@@ -84,8 +90,3 @@ def _to_rows(group: TagGroup) -> Iterator[tuple[str, ...]]:
 
 def _align(rows: Sequence[Sequence[str]], left: Sequence[int]) -> str:
     return "".join(line + "\n" for line in align(rows, left))
-
-
-def format_score(value: float | None) -> str:
-    """Return three digits, as the leaderboard has them: `0.548`; what is not known is a dash."""
-    return "-" if value is None else f"{round(value, 3) + 0:.3f}"  # + 0: never -0.000

@@ -24,7 +24,7 @@ from itertools import groupby
 
 from morocco.suite.plan import Block, Forecast
 from morocco.suite.preflight import SuiteState
-from morocco.util.text import align
+from morocco.util.text import align, format_elapsed
 from morocco.util.units import plural
 
 
@@ -161,11 +161,11 @@ class SuiteDisplay:
 
     def _tell_overall(self) -> str:
         failed = f", {self._failed} passed over" if self._failed else ""
-        elapsed = format_time(time.monotonic() - self._started)
+        elapsed = format_elapsed(time.monotonic() - self._started)
         return f"{self.done}/{self._total} runs{failed}  {elapsed}{self._tell_left()}"
 
     def _tell_left(self) -> str:
-        return "" if self._left is None else f", about {format_time(self._left)} left"
+        return "" if self._left is None else f", about {format_elapsed(self._left)} left"
 
 
 class JobObserver:
@@ -181,13 +181,6 @@ class JobObserver:
     def warn(self, message: str) -> None:
         """Print what makes the run doubtful."""
         self._board.warn(self._job, message)
-
-
-def format_time(seconds: Seconds) -> str:
-    """Return a span as people read it: `0:12`, `1:02:03`."""
-    minutes, second = divmod(round(seconds), 60)
-    hours, minute = divmod(minutes, 60)
-    return f"{hours}:{minute:02d}:{second:02d}" if hours else f"{minute}:{second:02d}"
 
 
 def _start_live(stream: TextIO | None) -> Live:
@@ -227,7 +220,7 @@ def _rows(block: Block, state: SuiteState, forecast: Forecast) -> Iterator[list[
 
 
 def _tell(time: Seconds | None) -> str:
-    return "?" if time is None else format_time(time)
+    return "?" if time is None else format_elapsed(time)
 
 
 def _total(blocks: Sequence[Block], state: SuiteState, forecast: Forecast, lanes: int) -> str:
@@ -240,7 +233,7 @@ def _total(blocks: Sequence[Block], state: SuiteState, forecast: Forecast, lanes
         f"{plural(len(state.due), 'run')} to do, {done} done, {plural(len(warm_ups), 'warm-up')}"
     )
     if not due or None not in times:
-        return f"{counts}: {format_time(known)}"
+        return f"{counts}: {format_elapsed(known)}"
     if len(set(times)) == 1:
         return f"{counts}: how long they take will be known after the first runs"
-    return f"{counts}: over {format_time(known)}, some were never measured"
+    return f"{counts}: over {format_elapsed(known)}, some were never measured"

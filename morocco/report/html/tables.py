@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from morocco.report.html.markup import Html, element, join
 from morocco.report.html.plots import name_model, name_plot
 from morocco.report.model import TITLES, Cell, Metric, ModelSummary, Report
-from morocco.report.text import DASH, MEANS, format_score
-from morocco.util.text import format_number
+from morocco.report.text import DASH, MEANS
+from morocco.util.text import format_number, format_score
 
 
 @dataclass(frozen=True)

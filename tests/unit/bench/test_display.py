@@ -40,7 +40,7 @@ def stream() -> StringIO:
 
 def test_the_live_line_tells_how_far_a_run_has_come() -> None:
     assert format_progress(PROGRESS) == (
-        "1:23  fed 1,500/2,000  predicted 32  CPU 1.25 cores  RAM 3.00 GB"
+        "1:24  fed 1,500/2,000  predicted 32  CPU 1.25 cores  RAM 3.00 GB"
     )
 
 

@@ -13,7 +13,7 @@ from jobs import RUN, SINGLE, make_job
 from morocco.bench.run import Progress
 from morocco.errors import MoroccoError, TargetError, TimedOut
 from morocco.logs.samples import Sample
-from morocco.suite.display import JobObserver, SuiteDisplay, format_time
+from morocco.suite.display import JobObserver, SuiteDisplay
 
 GIB = 2**30
 JOB, WARM_UP = make_job(RUN), make_job(SINGLE, index=None)
@@ -274,11 +274,3 @@ def test_without_a_stderr_there_is_nothing_to_write_to(monkeypatch: pytest.Monke
     board.finish("a", JOB, 1, None)
     board.warn(JOB, "It is hot.")
     board.stop()
-
-
-@pytest.mark.parametrize(
-    ("seconds", "text"),
-    [(0, "0:00"), (9.6, "0:10"), (59.6, "1:00"), (3599.4, "59:59"), (3599.6, "1:00:00")],
-)
-def test_a_span_is_told_as_people_read_it(seconds: float, text: str) -> None:
-    assert format_time(seconds) == text
