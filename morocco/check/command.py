@@ -34,9 +34,9 @@ def check(ctx: click.Context, paths: tuple[Path, ...], profile: Path | None, for
     """
     from morocco.check.render import render
 
-    report = _judge(paths, profile)
-    click.echo(render(report, form), nl=False)
-    ctx.exit(0 if report.valid else 1)
+    checked = _judge(paths, profile)
+    click.echo(render(checked, form), nl=False)
+    ctx.exit(0 if checked.valid else 1)
 
 
 def _judge(paths: tuple[Path, ...], profile: Path | None) -> CheckResult:
@@ -81,9 +81,9 @@ def _require_valid(paths: tuple[Path, ...], profile: Path | None) -> None:
     from morocco.check.render import render_text
     from morocco.errors import InvalidSubmission
 
-    report = _judge(paths, profile)
-    click.echo(render_text(report, brief=True), err=True, nl=False)
-    if not report.valid:
+    checked = _judge(paths, profile)
+    click.echo(render_text(checked, brief=True), err=True, nl=False)
+    if not checked.valid:
         raise InvalidSubmission(
             "Nothing was packed. Mend what says NO above, or pack it as it is with --no-check."
         )

@@ -1,71 +1,88 @@
-"""Rules on the run records: one machine, one image, nobody else at work."""
+"""Rules on the run records: the same machine, image and data for all, nobody else at work."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 
 from morocco.check.context import CheckContext
 from morocco.check.profile import Machine
-from morocco.check.result import Detail, tell
+from morocco.check.result import Detail
+from morocco.check.rule import REMEASURE, rule
 from morocco.logs.discovery import by_model_and_task
 from morocco.logs.log import Log
 from morocco.logs.record import AGREEMENT, Recorded
 from morocco.util.units import GIB, format_bytes, plural
 
-ABOUT = 0.1
-"""A machine of 96 GB shows its users a few per cent less."""
+MEMORY_TOLERANCE = 0.1
+"""A machine of 96 GB reports a few per cent less."""
 _SHARED_LOAD = "in use by others"
-"""In a warning of `bench`: what it warns of has a rule of its own."""
+"""Part of a warning of `bench` about what the rule `foreign-load` judges."""
 
 
-def find_unrecorded(case: CheckContext) -> Iterator[Detail]:
-    """Yield the logs without a record that can be read."""
-    faults: dict[tuple[str, str], list[Log]] = {}
-    for entry in case.entries:
-        if entry.log is not None and entry.record is None:
-            what = entry.record_fault or ""
-            faults.setdefault((entry.model, what), []).append(entry.log)
-    yield from (tell(logs, what) for (_, what), logs in faults.items())
+@rule(
+    "records",
+    "warn",
+    good="every log has a run record",
+    bad="no usable run record beside the log, so it is unknown how and where the run ended",
+    todo="keep the .json files that `morocco bench` writes beside the logs",
+)
+def records(context: CheckContext) -> Iterator[Detail]:
+    without = (entry for entry in context.entries if entry.log and entry.record is None)
+    yield from _merge((entry.log, entry.record_fault or "") for entry in without if entry.log)
 
 
-def find_strangers(case: CheckContext) -> Iterator[Detail]:
-    """Yield the logs whose record is one of another run."""
-    for log, record in case.recorded():
+@rule(
+    "same-run",
+    "NO",
+    good="every record belongs to its log",
+    bad="the record belongs to another run",
+    todo=REMEASURE,
+    needs_records=True,
+)
+def same_run(context: CheckContext) -> Iterator[Detail]:
+    for log, record in context.recorded():
         what = ", ".join(_find_contradictions(log, record))
         if what:
-            yield tell([log], what)
+            yield Detail.about([log], what)
 
 
 def _find_contradictions(log: Log, record: Recorded) -> Iterator[str]:
     path = log.path
-    for said, named in (
+    for recorded, named in (
         (record.task, path.task),
         (record.input_size, path.input_size),
         (record.batch_size, path.batch_size),
     ):
-        if said is not None and said != named:
-            yield f"the record says {said}, the name {named}"
+        if recorded is not None and recorded != named:
+            yield f"the record says {recorded}, the name {named}"
     if record.started is not None and abs(record.started - log.samples[0].timestamp) > AGREEMENT:
-        yield "the record is of another time"
+        yield "the record is from another time"
     elif record.run_time is not None and abs(record.run_time - log.run_time) > AGREEMENT:
         yield f"the record says {record.run_time:.2f} s, the log {log.run_time:.2f} s"
 
 
-def find_machines(case: CheckContext) -> Iterator[Detail]:
-    """Yield in what the machines differ that ran one task of one model."""
-    for _, runs in _by_task(case):
-        told = [(log, _describe(record)) for log, record in runs]
-        names = dict.fromkeys(name for _, facts in told for name in facts)
-        found = [
+@rule(
+    "one-machine",
+    "NO",
+    good="each task was measured on one kind of machine",
+    bad="one task was measured on different machines",
+    todo=f"choose one machine; {REMEASURE}",
+    needs_records=True,
+)
+def one_machine(context: CheckContext) -> Iterator[Detail]:
+    for runs in _group_by_task(context):
+        facts = [(log, _describe_machine(record)) for log, record in runs]
+        names = dict.fromkeys(name for _, of_log in facts for name in of_log)
+        details = [
             detail
             for name in names
-            for detail in _find_different([(log, facts.get(name)) for log, facts in told], name)
+            for detail in _find_different([(log, of_log.get(name)) for log, of_log in facts], name)
         ]
-        # The fingerprint differs with the rest, so alone it tells of what is not listed here.
-        yield from found or _find_different([(log, r.machine) for log, r in runs], "machine")
+        # The fingerprint covers these facts too, so it is worth naming only if none of them differ.
+        yield from details or _find_different([(log, r.machine) for log, r in runs], "machine")
 
 
-def _describe(record: Recorded) -> dict[str, str]:
+def _describe_machine(record: Recorded) -> dict[str, str]:
     """Return what decides the speed of a machine, as far as it is known."""
     gpus = record.gpus
     facts = {
@@ -84,65 +101,104 @@ def _join(values: Iterable[str | float | None]) -> str:
     return ", ".join(str(value) for value in values if value)
 
 
-def find_images(case: CheckContext) -> Iterator[Detail]:
-    """Yield the images of one task of one model, where there are several."""
-    for _, runs in _by_task(case):
+@rule(
+    "one-image",
+    "NO",
+    good="each task was measured with one image",
+    bad="one task was measured with different images",
+    todo=f"choose one image; {REMEASURE}",
+    needs_records=True,
+)
+def one_image(context: CheckContext) -> Iterator[Detail]:
+    for runs in _group_by_task(context):
         yield from _find_different([(log, record.image) for log, record in runs], "image")
 
 
-def find_inputs(case: CheckContext) -> Iterator[Detail]:
-    """Yield the data files of one task, where there are several."""
-    for _, runs in _by_task(case):
+@rule(
+    "one-input",
+    "NO",
+    good="each task was measured on one data file",
+    bad="one task was measured on different data",
+    todo=f"choose one DATA_DIR; {REMEASURE}",
+    needs_records=True,
+)
+def one_input(context: CheckContext) -> Iterator[Detail]:
+    for runs in _group_by_task(context):
         yield from _find_different([(log, record.data) for log, record in runs], "SHA-256")
 
 
-def _by_task(case: CheckContext) -> Iterator[tuple[tuple[str, str], list[tuple[Log, Recorded]]]]:
-    for key, logs in by_model_and_task(case.logs).items():
-        yield key, [(log, case.records[log.name]) for log in logs if log.name in case.records]
+def _group_by_task(context: CheckContext) -> Iterator[list[tuple[Log, Recorded]]]:
+    """Yield the runs of each task of each model, as far as they have records."""
+    for logs in by_model_and_task(context.logs).values():
+        yield [(log, context.records[log.name]) for log in logs if log.name in context.records]
 
 
-def _find_different(told: Sequence[tuple[Log, str | None]], what: str) -> Iterator[Detail]:
-    """Yield each value with its logs if there are several; what is not known counts as none."""
-    logs: dict[str, list[Log]] = {}
-    for log, value in told:
-        if value is not None:
-            logs.setdefault(value, []).append(log)
-    if len(logs) > 1:
-        yield from (tell(of_value, f"{what} {value}") for value, of_value in logs.items())
+def _find_different(runs: Iterable[tuple[Log, str | None]], what: str) -> Iterator[Detail]:
+    """Yield each value with its logs if there are several; None counts as no value."""
+    details = list(_merge((log, f"{what} {value}") for log, value in runs if value is not None))
+    if len(details) > 1:
+        yield from details
 
 
-def find_foreign_load(case: CheckContext) -> Iterator[Detail]:
-    """Yield the runs before whose start others were on the GPU."""
-    yield from _group(case, lambda record: ", ".join(dict.fromkeys(record.foreign)))
+@rule(
+    "foreign-load",
+    "warn",
+    good="nobody else was on the GPUs before a run started",
+    bad="other processes were on the GPU before the run started",
+    todo=f"stop them; {REMEASURE}",
+    needs_records=True,
+)
+def foreign_load(context: CheckContext) -> Iterator[Detail]:
+    yield from _judge_each(context, lambda record: dict.fromkeys(record.foreign))
 
 
-def find_warnings(case: CheckContext) -> Iterator[Detail]:
-    """Yield what `bench` itself warned of."""
-    yield from _group(case, lambda record: " ".join(_own_warnings(record)))
+@rule(
+    "warnings",
+    "warn",
+    good="`morocco bench` gave no other warnings",
+    bad="`morocco bench` gave warnings",
+    todo="do as the warnings say",
+    needs_records=True,
+)
+def warnings(context: CheckContext) -> Iterator[Detail]:
+    def find_own(record: Recorded) -> Iterator[str]:
+        yield " ".join(text for text in record.warnings if _SHARED_LOAD not in text)
+
+    yield from _judge_each(context, find_own)
 
 
-def _own_warnings(record: Recorded) -> list[str]:
-    return [warning for warning in record.warnings if _SHARED_LOAD not in warning]
-
-
-def find_other_machines(case: CheckContext) -> Iterator[Detail]:
-    """Yield in what the machines differ from that of the profile."""
-    machine = case.profile.machine
+@rule(
+    "reference-machine",
+    "warn",
+    good="the suite asks for no other machine",
+    bad="not the machine of the suite, so the numbers are not comparable",
+    todo="measure on the machine that the suite asks for",
+    needs_records=True,
+)
+def reference_machine(context: CheckContext) -> Iterator[Detail]:
+    machine = context.profile.machine
     if machine is not None:
-        yield from _group(case, lambda record: ", ".join(_compare(record, machine)))
+        yield from _judge_each(context, lambda record: _compare(record, machine))
 
 
-def _group(case: CheckContext, look: Callable[[Recorded], str]) -> Iterator[Detail]:
-    """Yield what each record says, once for all logs of a model that say the same."""
+def _judge_each(
+    context: CheckContext, judge: Callable[[Recorded], Iterable[str]]
+) -> Iterator[Detail]:
+    """Yield what is wrong with each record, merged for the logs of a model that have the same."""
+    judged = ((log, ", ".join(judge(record))) for log, record in context.recorded())
+    return _merge((log, what) for log, what in judged if what)
+
+
+def _merge(faults: Iterable[tuple[Log, str]]) -> Iterator[Detail]:
+    """Yield one detail for all logs of a model with the same text."""
     logs: dict[tuple[str, str], list[Log]] = {}
-    for log, record in case.recorded():
-        what = look(record)
-        if what:
-            logs.setdefault((log.model, what), []).append(log)
-    yield from (tell(of_text, what) for (_, what), of_text in logs.items())
+    for log, what in faults:
+        logs.setdefault((log.model, what), []).append(log)
+    yield from (Detail.about(of_text, what) for (_, what), of_text in logs.items())
 
 
 def _compare(record: Recorded, machine: Machine) -> Iterator[str]:
+    """Yield how the machine of a run differs from the one that is asked for."""
     gpus = record.gpus or ()
     names = [gpu.name for gpu in gpus if gpu.name]
     memories = [gpu.memory / GIB for gpu in gpus if gpu.memory]
@@ -159,4 +215,4 @@ def _compare(record: Recorded, machine: Machine) -> Iterator[str]:
 
 
 def _is_off(size: float, wanted: float) -> bool:
-    return abs(size - wanted) > ABOUT * wanted
+    return abs(size - wanted) > MEMORY_TOLERANCE * wanted

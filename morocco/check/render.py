@@ -12,49 +12,49 @@ from morocco.util.units import plural
 
 Format = Literal["text", "json"]
 
-FEW = 2
-"""So many logs of one size are named one by one, more are counted."""
-MOST = 6
-"""More logs than these are counted in any case; a run that stands out has a detail of its own."""
+MAX_NAMED_OF_SIZE = 2
+"""Up to this many logs of one size are named one by one, more are counted."""
+MAX_NAMED = 6
+"""More logs than this are always counted; a run that stands out has a detail of its own."""
 
 
-def render(report: CheckResult, form: Format) -> str:
-    """Return the report as text, its last line ended too."""
-    return render_json(report) if form == "json" else render_text(report)
+def render(checked: CheckResult, form: Format) -> str:
+    """Return the verdict in a format, with a newline at its end."""
+    return render_json(checked) if form == "json" else render_text(checked)
 
 
-def render_json(report: CheckResult) -> str:
-    """Return one JSON object: `valid`, `profile` and the rules with all that they found."""
+def render_json(checked: CheckResult) -> str:
+    """Return one JSON object: `valid`, `profile` and every rule with all its details."""
     rules = [
         {
-            "id": finding.rule,
-            "status": finding.status,
-            "says": finding.says,
-            "found": [vars(detail) for detail in finding.details],
-            "todo": finding.todo,
+            "id": result.rule,
+            "status": result.status,
+            "says": result.says,
+            "found": [vars(detail) for detail in result.details],
+            "todo": result.todo,
         }
-        for finding in report.findings
+        for result in checked.results
     ]
-    content = {"valid": report.valid, "profile": report.profile, "rules": rules}
+    content = {"valid": checked.valid, "profile": checked.profile, "rules": rules}
     return json.dumps(content, indent=1) + "\n"
 
 
-def render_text(report: CheckResult, *, brief: bool = False) -> str:
-    """Return one line a rule, and the verdict last; if `brief`, without what is good."""
-    width = max(len(finding.rule) for finding in report.findings)
+def render_text(checked: CheckResult, *, brief: bool = False) -> str:
+    """Return one line per rule, then the verdict; if `brief`, without the rules that hold."""
+    width = max(len(result.rule) for result in checked.results)
     lines = [
-        _render_line(finding, width, report.many_models)
-        for finding in report.findings
-        if not brief or finding.status != "Yes"
+        _render_line(result, width, checked.many_models)
+        for result in checked.results
+        if not brief or result.status != "Yes"
     ]
-    return "\n".join([*lines, "VALID" if report.valid else "INVALID", ""])
+    return "\n".join([*lines, "VALID" if checked.valid else "INVALID", ""])
 
 
-def _render_line(finding: RuleResult, width: int, many_models: bool) -> str:
-    line = f"{finding.status:<4}  {finding.rule:<{width}}  {finding.says}"
-    if finding.details:
-        details = "; ".join(_render_detail(detail, many_models) for detail in finding.details)
-        line += f": {details} -> {finding.todo}"
+def _render_line(result: RuleResult, width: int, many_models: bool) -> str:
+    line = f"{result.status:<4}  {result.rule:<{width}}  {result.says}"
+    if result.details:
+        details = "; ".join(_render_detail(detail, many_models) for detail in result.details)
+        line += f": {details} -> {result.todo}"
     return escape_control_characters(line)
 
 
@@ -64,19 +64,23 @@ def _render_detail(detail: Detail, many_models: bool) -> str:
 
 
 def _name_files(files: Sequence[str]) -> str:
-    """Return the logs by name where they are few of a size, and counted where they are many."""
+    """Name the logs of a size if they are few, and count them if they are many."""
     of_size: dict[tuple[str, str], list[str]] = {}
     for file in files:
         task, _, name = file.rpartition("/")
         of_size.setdefault((task, name.rpartition("_")[0]), []).append(file)
-    few = [file for same in of_size.values() if len(same) <= FEW for file in same]
-    few = few if len(few) <= MOST else []
-    many = {size: len(same) for size, same in of_size.items() if not few or len(same) > FEW}
+    few = [file for same in of_size.values() if len(same) <= MAX_NAMED_OF_SIZE for file in same]
+    few = few if len(few) <= MAX_NAMED else []
+    many = {
+        size: len(same)
+        for size, same in of_size.items()
+        if not few or len(same) > MAX_NAMED_OF_SIZE
+    }
     return ", ".join([*few, *_count_files(many)])
 
 
 def _count_files(counts: Mapping[tuple[str, str], int]) -> Iterator[str]:
-    """Yield one text for all tasks with the same sizes: `parus rcb/1_1 2000_32 (20 logs)`."""
+    """Yield one text for all tasks of the same sizes: `parus rcb/1_1 2000_32 (20 logs)`."""
     sizes: dict[str, list[str]] = {}
     for task, size in counts:
         sizes.setdefault(task, []).append(size)

@@ -1,4 +1,4 @@
-"""What `check` comes to: one finding a rule, and the verdict."""
+"""What `check` returns: one result per rule, and the verdict."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ Status = Literal["Yes", "NO", "warn"]
 
 
 class Named(Protocol):
-    """A log, read or not: all that is needed to name it."""
+    """A log, readable or not: what is needed to name it."""
 
     @property
     def name(self) -> str: ...
@@ -26,18 +26,28 @@ class Named(Protocol):
 
 @dataclass(frozen=True)
 class Detail:
-    """One thing that was found."""
+    """One thing that breaks a rule."""
 
     what: str
     """In numbers: "828 records a second, the median is 1070"; may be empty."""
     model: str = ""
     files: tuple[str, ...] = ()
-    """The logs it concerns, below the folder of their model: `parus/2000_32_01.jsonl`."""
+    """The logs it concerns, relative to the folder of their model: `parus/2000_32_01.jsonl`."""
+
+    @classmethod
+    def about(cls, logs: Sequence[Named], what: str = "") -> Detail:
+        """Build a detail about one or more logs of one model."""
+        return cls(what, logs[0].model, tuple(map(name_file, logs)))
+
+
+def name_file(log: Named) -> str:
+    """Return the path of a log relative to the folder of its model, as on disk."""
+    return f"{log.path.task}/{PurePath(log.name).name}"
 
 
 @dataclass(frozen=True)
 class RuleResult:
-    """What one rule found."""
+    """What came of one rule."""
 
     rule: str
     status: Status
@@ -45,7 +55,7 @@ class RuleResult:
     """What holds or, with details, what does not."""
     details: tuple[Detail, ...] = ()
     todo: str = ""
-    """The way out; empty where nothing was found."""
+    """What to do about it; empty without details."""
 
 
 @dataclass(frozen=True)
@@ -53,22 +63,12 @@ class CheckResult:
     """The verdict on a submission."""
 
     profile: str
-    """The name of the suite it was held against."""
+    """The name of the suite that the submission was checked against."""
     many_models: bool
     """Whether the model is needed to tell the logs apart."""
-    findings: tuple[RuleResult, ...]
-    """One a rule, in the order of the rules."""
+    results: tuple[RuleResult, ...]
+    """One per rule, in the order of the rules."""
 
     @property
     def valid(self) -> bool:
-        return all(finding.status != "NO" for finding in self.findings)
-
-
-def tell(logs: Sequence[Named], what: str = "") -> Detail:
-    """Return a detail on one log or more, all of one model."""
-    return Detail(what, logs[0].model, tuple(map(name_file, logs)))
-
-
-def name_file(log: Named) -> str:
-    """Return the log's name below the folder of its model, as it is on the disk."""
-    return f"{log.path.task}/{PurePath(log.name).name}"
+        return all(result.status != "NO" for result in self.results)

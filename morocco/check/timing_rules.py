@@ -1,4 +1,4 @@
-"""Rules on run times: whether the runs came to their end, and give a speed to believe."""
+"""Rules on run times: whether the runs finished, and whether their speed can be trusted."""
 
 from __future__ import annotations
 
@@ -9,7 +9,8 @@ from math import isnan
 from statistics import median
 
 from morocco.check.context import CheckContext, by_size, find_too_short
-from morocco.check.result import Detail, tell
+from morocco.check.result import Detail
+from morocco.check.rule import REMEASURE, rule
 from morocco.logs.discovery import by_model_and_task
 from morocco.logs.log import Log
 from morocco.logs.record import Recorded
@@ -18,53 +19,65 @@ from morocco.stats.grouping import find_late, first_ram
 from morocco.util.units import Bytes, Seconds, format_bytes
 
 BUSY_END = 0.05
-"""A model that is done leaves the GPU idle while it prints; one that died does not."""
+"""A model that has finished leaves the GPU idle while it prints; one that died does not."""
+_MAX_READINGS = 100_000
+"""Enough for a median; millions would fill the memory."""
 
-_ENOUGH = 100_000
-"""Readings that make a median; millions would fill the memory."""
 
-
-def find_late_clocks(case: CheckContext) -> Iterator[Detail]:
-    """Yield the long runs whose first line shows a task that is loaded already."""
-    for model in case.models:
-        groups = [group for group in case.timed if group.long.logs[0].model == model]
+@rule(
+    "late-clock",
+    "NO",
+    good="the clock starts with the task",
+    bad="the clock started after the task had loaded, so the speed is too high",
+    todo=REMEASURE,
+)
+def late_clock(context: CheckContext) -> Iterator[Detail]:
+    for model in context.models:
+        groups = [group for group in context.timed if group.long.logs[0].model == model]
         late = [log for group in groups for log in find_late(group)]
         if late:
             inits = [ram for group in groups if (ram := first_ram(group.init.logs)) is not None]
             longs = [ram for log in late if (ram := log.samples[0].ram) is not None]
-            yield tell(late, f"{_range(longs)} at the first line, 1_1 runs {_range(inits)}")
+            what = f"{_format_range(longs)} at the first line, 1_1 runs {_format_range(inits)}"
+            yield Detail.about(late, what)
 
 
-def _range(sizes: Sequence[float]) -> str:
+def _format_range(sizes: Sequence[float]) -> str:
     low, high = (format_bytes(Bytes(size)) for size in (min(sizes), max(sizes)))
     return low if low == high else f"{low} to {high}"
 
 
-def find_unfinished(case: CheckContext) -> Iterator[Detail]:
-    """Yield the runs that failed or were cut off: by their records or, without, by their signs."""
-    for logs in by_model_and_task(case.logs).values():
-        for group in by_size(logs).values():
-            yield from _find_unfinished(group, case)
+@rule(
+    "finished",
+    "NO",
+    good="every run finished",
+    bad="these runs failed or were cut off",
+    todo=REMEASURE,
+)
+def finished(context: CheckContext) -> Iterator[Detail]:
+    """Judge by the record or, without one, by the signs of a run that was cut off."""
+    for of_task in by_model_and_task(context.logs).values():
+        for logs in by_size(of_task).values():
+            yield from _judge_ends(logs, context)
 
 
-def _find_unfinished(group: Sequence[Log], case: CheckContext) -> Iterator[Detail]:
-    records = {log.name: case.records.get(log.name) for log in group}
-    usual_time = median(log.run_time for log in group)
+def _judge_ends(logs: Sequence[Log], context: CheckContext) -> Iterator[Detail]:
+    records = {log.name: context.records.get(log.name) for log in logs}
+    usual_time = median(log.run_time for log in logs)
     counts = Counter(record.predictions for record in records.values() if record)
     ((usual_count, _),) = counts.most_common(1) or [(None, 0)]
-    for log in group:
+    for log in logs:
         record = records[log.name]
         if record is not None and record.exit_code is not None:
-            reasons = _read_reasons(record, log, usual_count)
+            reasons = _find_failures(record, log, usual_count)
         else:
-            reasons = _see_reasons(log, usual_time, case.profile.thresholds.short_run)
+            reasons = _find_cut_signs(log, usual_time, context.profile.thresholds.short_run)
         what = ", ".join(reasons)
         if what:
-            yield tell([log], what)
+            yield Detail.about([log], what)
 
 
-def _read_reasons(record: Recorded, log: Log, usual: int | None) -> Iterator[str]:
-    """Yield what a record says against its run."""
+def _find_failures(record: Recorded, log: Log, usual: int | None) -> Iterator[str]:
     if record.exit_code != 0:
         yield f"exit code {record.exit_code}"
     if record.failure is not None:
@@ -79,11 +92,11 @@ def _read_reasons(record: Recorded, log: Log, usual: int | None) -> Iterator[str
         yield f"{record.predictions:,} predictions, other runs {usual:,}"
 
 
-def _see_reasons(log: Log, usual: float, limit: float) -> Iterator[str]:
+def _find_cut_signs(log: Log, usual: Seconds, limit: float) -> Iterator[str]:
     """Yield the signs of a run that was cut off.
 
-    Of 1_1 runs each sign alone says nothing: beside cold starts a good one is short, and its work
-    is over so soon that the GPU's average may still hold it.
+    For 1_1 runs one sign alone means nothing: a good run is short beside cold starts, and its work
+    ends so soon that the GPU's average may still show it.
     """
     signs = []
     if log.run_time < (1 - limit) * usual:
@@ -95,59 +108,90 @@ def _see_reasons(log: Log, usual: float, limit: float) -> Iterator[str]:
         yield from signs
 
 
-def find_scattered_starts(case: CheckContext) -> Iterator[Detail]:
-    """Yield the start-ups that take far longer than the fastest of their task."""
-    for init in case.inits:
+@rule(
+    "start-up",
+    "NO",
+    good="start-up takes about the same time in all 1_1 runs of a task",
+    bad="slow starts, as with a new image on a cold disk (or the fastest run was cut off)",
+    todo=f"do one run first and discard it; {REMEASURE}",
+)
+def start_up(context: CheckContext) -> Iterator[Detail]:
+    for init in context.inits:
         fastest = init.times[0]
-        for run in find_slow_starts(init, case.profile.thresholds.cold_start):
-            yield tell([run.log], f"{run.time:.1f} s, the fastest {fastest:.1f} s")
+        for run in find_slow_starts(init, context.profile.thresholds.cold_start):
+            yield Detail.about([run.log], f"{run.time:.1f} s, the fastest {fastest:.1f} s")
 
 
-def find_no_speed(case: CheckContext) -> Iterator[Detail]:
-    """Yield the long runs that are no longer than the start-up."""
-    for group in case.timed:
+@rule(
+    "speed",
+    "NO",
+    good="every long run takes longer than the start-up",
+    bad="no longer than the start-up, so there is no speed",
+    todo="measure with a larger --input-size",
+)
+def speed(context: CheckContext) -> Iterator[Detail]:
+    for group in context.timed:
         for log in find_too_short(group):
-            yield tell([log], f"{log.run_time:.1f} s, start-up {group.init_time:.1f} s")
+            yield Detail.about([log], f"{log.run_time:.1f} s, start-up {group.init_time:.1f} s")
 
 
-def find_little_work(case: CheckContext) -> Iterator[Detail]:
-    """Yield the groups whose work is too short to be timed well."""
-    for group in case.measured:
-        work = find_short_work(group)
-        if work is not None:
-            what = f"{work.time:.1f} s, {work.samples:.0f} samples, --input-size {work.enough}"
-            yield tell(group.long.logs, f"{what} would do")
+@rule(
+    "work",
+    "warn",
+    good="the work takes long enough to be timed",
+    bad="too little work beyond the start-up to time it well",
+    todo="measure with a larger --input-size",
+)
+def work(context: CheckContext) -> Iterator[Detail]:
+    for group in context.measured:
+        short = find_short_work(group)
+        if short is not None:
+            what = f"{short.time:.1f} s, {short.samples:.0f} samples"
+            yield Detail.about(group.long.logs, f"{what}, --input-size {short.enough} would do")
 
 
-def find_outliers(case: CheckContext) -> Iterator[Detail]:
-    """Yield every run off the median speed, in groups whose speed varies too much."""
-    limit = case.profile.thresholds.spread
-    for group in case.measured:
-        spread = find_spread(group, limit)
-        if spread is None:
+@rule(
+    "spread",
+    "warn",
+    good="the speed is about the same in all runs of a size",
+    bad="the speed varies",
+    todo=REMEASURE,
+)
+def spread(context: CheckContext) -> Iterator[Detail]:
+    """Judge groups with too wide a spread; yield each run far from their median speed."""
+    limit = context.profile.thresholds.spread
+    for group in context.measured:
+        found = find_spread(group, limit)
+        if found is None:
             continue
-        farthest = max(abs(speed.rps - spread.median) for speed in spread.speeds)
-        least = min(limit * spread.median, farthest)  # a spread has one run that is to blame
-        for speed in spread.speeds:
-            if abs(speed.rps - spread.median) >= least:
-                what = f"{speed.rps:.4g} rps, the median {spread.median:.4g}"
-                yield tell([speed.run.log], what)
+        distances = [abs(speed.rps - found.median) for speed in found.speeds]
+        least = min(limit * found.median, max(distances))  # the farthest run is always named
+        for speed, distance in zip(found.speeds, distances, strict=True):
+            if distance >= least:
+                what = f"{speed.rps:.4g} rps, the median {found.median:.4g}"
+                yield Detail.about([speed.run.log], what)
 
 
-def find_idle_gpus(case: CheckContext) -> Iterator[Detail]:
-    """Yield the groups that leave the GPU idle while they work."""
-    for group in case.measured:
+@rule(
+    "gpu-busy",
+    "warn",
+    good="no GPU is idle while the model works",
+    bad="the GPU is often idle while the model works",
+    todo="measure with a larger --batch-size, if the model can use one",
+)
+def gpu_busy(context: CheckContext) -> Iterator[Detail]:
+    for group in context.measured:
         runs = ((run.log, run.time - group.init_time) for run in group.long.runs)
-        uses = [use for log, work in runs if (use := _find_use(log, work)) is not None]
-        if uses and median(uses) < case.profile.thresholds.gpu_busy:
-            yield tell(group.long.logs, f"{median(uses):.0%}")
+        uses = [use for log, work in runs if (use := _compute_use(log, work)) is not None]
+        if uses and median(uses) < context.profile.thresholds.gpu_busy:
+            yield Detail.about(group.long.logs, f"{median(uses):.0%}")
 
 
-def _find_use(log: Log, work: Seconds) -> float | None:
-    """Return the median use of the GPU while it works, from the first busy reading to the last.
+def _compute_use(log: Log, work: Seconds) -> float | None:
+    """Return the median GPU usage between the first and the last busy reading of the work.
 
-    Busy is half of the peak or more. What comes earlier than `work` seconds before the last one
-    is the model being loaded.
+    Busy means half of the peak or more. Busy readings more than `work` seconds before the last
+    one are the model being loaded.
     """
     peak = max((use for _, use in _list_uses(log)), default=None)
     if peak is None:
@@ -156,7 +200,7 @@ def _find_use(log: Log, work: Seconds) -> float | None:
     busy = (moment for moment, use in _list_uses(log) if use >= peak / 2)
     first = next(moment for moment in busy if moment >= last - work)
     at_work = array("d", (use for moment, use in _list_uses(log) if first <= moment <= last))
-    return median(at_work[:: len(at_work) // _ENOUGH + 1])
+    return median(at_work[:: len(at_work) // _MAX_READINGS + 1])
 
 
 def _list_uses(log: Log) -> Iterator[tuple[Seconds, float]]:

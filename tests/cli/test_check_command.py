@@ -120,8 +120,8 @@ def test_logs_that_cannot_be_read_do_not_hide_the_others(bad: Path) -> None:
     log.write_text("".join([*lines[:5], lines[3], *lines[5:]]))
     (bad / "rcb" / "2000_32_02.jsonl").write_text(lines[0] + "{\n")
     (bad / "rcb" / "2000_32_03.json").write_text("[]")
-    report = check(load_submission([bad]))
-    found = {finding.rule: finding.details for finding in report.findings}
+    checked = check(load_submission([bad]))
+    found = {result.rule: result.details for result in checked.results}
     assert [detail.files for detail in found["forward"]] == [("rcb/2000_32_01.jsonl",)]
     assert found["forward"][0].what.startswith("line 6: ")
     assert [detail.files for detail in found["readable"]] == [("rcb/2000_32_02.jsonl",)]
@@ -176,11 +176,11 @@ def test_check_imports_nothing_heavy(good: Path) -> None:
 
 
 def test_each_rule_has_one_line_with_its_status_first(bad: Path) -> None:
-    report = check(load_submission([bad]))
-    *lines, last = render_text(report).splitlines()
+    checked = check(load_submission([bad]))
+    *lines, last = render_text(checked).splitlines()
     assert last == "INVALID"
     assert [re.split(r"\s+", line)[:2] for line in lines] == [
-        [finding.status, finding.rule] for finding in report.findings
+        [result.status, result.rule] for result in checked.results
     ]
 
 
@@ -192,8 +192,10 @@ def test_many_logs_of_a_size_are_counted_and_few_are_named() -> None:
         for at in range(5)
     ]
     detail = Detail("70%", "rubert", (*five, "terra/9_4_01.jsonl"))
-    report = CheckResult("x", True, (RuleResult("gpu-busy", "warn", "idle", (detail,), "do more"),))
-    assert render_text(report).splitlines() == [
+    checked = CheckResult(
+        "x", True, (RuleResult("gpu-busy", "warn", "idle", (detail,), "do more"),)
+    )
+    assert render_text(checked).splitlines() == [
         "warn  gpu-busy  idle: rubert terra/9_4_01.jsonl, rcb rwsd/1_1 9_4 (20 logs) 70% "
         "-> do more",
         "VALID",

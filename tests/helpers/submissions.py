@@ -167,9 +167,9 @@ def without_records(submission: Submission) -> Submission:
     return replace(submission, entries=tuple(entries))
 
 
-def find(report: CheckResult, rule: str) -> RuleResult:
-    (finding,) = [finding for finding in report.findings if finding.rule == rule]
-    return finding
+def find(checked: CheckResult, rule: str) -> RuleResult:
+    (result,) = [result for result in checked.results if result.rule == rule]
+    return result
 
 
 def ask(

@@ -42,24 +42,24 @@ def good() -> Submission:
     return make_submission(["parus"])
 
 
-def broken(report: CheckResult) -> list[str]:
-    return [finding.rule for finding in report.findings if finding.status != "Yes"]
+def broken(checked: CheckResult) -> list[str]:
+    return [result.rule for result in checked.results if result.status != "Yes"]
 
 
 def test_nothing_is_wrong_with_a_good_submission() -> None:
-    report = check(make_submission())
-    assert (report.valid, broken(report)) == (True, [])
+    checked = check(make_submission())
+    assert (checked.valid, broken(checked)) == (True, [])
 
 
 def test_logs_alone_make_a_submission_too() -> None:
-    report = check(without_records(make_submission()))
-    assert (report.valid, broken(report)) == (True, ["records"])
+    checked = check(without_records(make_submission()))
+    assert (checked.valid, broken(checked)) == (True, ["records"])
     for rule in ("one-machine", "one-image", "foreign-load", "reference-machine"):
-        assert find(report, rule).says.startswith("nothing is known of it")
+        assert find(checked, rule).says.startswith("unknown")
 
 
 def test_every_rule_has_an_id_of_its_own_and_a_way_out(good: Submission) -> None:
-    rules = [finding.rule for finding in check(good).findings]
+    rules = [result.rule for result in check(good).results]
     assert len(set(rules)) == len(rules) > 20
 
 
@@ -131,9 +131,9 @@ def test_a_foreign_task_is_a_warning() -> None:
 
 def test_several_long_sizes_are_a_warning() -> None:
     mixed = make_submission(["parus", "rcb"], long=[LONG, (1000, 8)], runs=2)
-    finding = find(check(mixed), "sizes")
-    assert finding.status == "warn"
-    assert len(finding.details[0].files) == 2 * 2 * 2
+    result = find(check(mixed), "sizes")
+    assert result.status == "warn"
+    assert len(result.details[0].files) == 2 * 2 * 2
     assert ask(make_submission(["parus", "rcb"]), "sizes") == {}
 
 
@@ -479,9 +479,9 @@ def test_models_of_two_authors_may_overlap_unless_their_machine_is_the_same() ->
 
 
 def test_files_that_were_passed_over_are_a_warning(good: Submission) -> None:
-    report = check(replace(good, remarks=("x.jsonl.failed: a run that failed",)), ONE)
-    assert find(report, "remarks").details == (Detail("x.jsonl.failed: a run that failed"),)
-    assert report.valid
+    checked = check(replace(good, remarks=("x.jsonl.failed: a run that failed",)), ONE)
+    assert find(checked, "remarks").details == (Detail("x.jsonl.failed: a run that failed"),)
+    assert checked.valid
 
 
 def test_the_builder_makes_what_it_says() -> None:

@@ -34,13 +34,13 @@ def model(request: pytest.FixtureRequest) -> str:
 
 
 @pytest.fixture(scope="module")
-def report(model: str) -> CheckResult:
+def checked(model: str) -> CheckResult:
     return check(load_submission([PUBLISHED / model]))
 
 
-def found(report: CheckResult, rule: str) -> dict[str, str]:
+def found(checked: CheckResult, rule: str) -> dict[str, str]:
     """Return what is said of each file; every file is named once."""
-    pairs = [(file, detail.what) for detail in find(report, rule).details for file in detail.files]
+    pairs = [(file, detail.what) for detail in find(checked, rule).details for file in detail.files]
     assert len(dict(pairs)) == len(pairs)
     return dict(pairs)
 
@@ -56,16 +56,16 @@ def all_runs(sizes: dict[str, tuple[str, ...]]) -> set[str]:
     }
 
 
-def test_the_published_submissions_are_invalid(report: CheckResult, model: str) -> None:
-    assert not report.valid
-    noisy = {finding.rule for finding in report.findings if finding.status != "Yes"}
+def test_the_published_submissions_are_invalid(checked: CheckResult, model: str) -> None:
+    assert not checked.valid
+    noisy = {result.rule for result in checked.results if result.status != "Yes"}
     only_rubert = {"sizes", "cadence", "spread"}
     expected = {"late-clock", "readings", "start-up", "work", "gpu-busy", "records"}
     assert noisy == expected | (only_rubert if model == "rubert" else set())
-    assert {finding.rule for finding in report.findings} - noisy == QUIET | (only_rubert - noisy)
+    assert {result.rule for result in checked.results} - noisy == QUIET | (only_rubert - noisy)
 
 
-def test_every_long_run_whose_clock_started_late_is_named(report: CheckResult, model: str) -> None:
+def test_every_long_run_whose_clock_started_late_is_named(checked: CheckResult, model: str) -> None:
     expected = {
         "rubert": {
             # 1000 short records fitted into the pipe, so parus and russe began at 10 to 15 MB …
@@ -75,14 +75,14 @@ def test_every_long_run_whose_clock_started_late_is_named(report: CheckResult, m
         },
         "rubert-conversational": all_runs(dict.fromkeys(TASKS, ("2000_32",))),
     }
-    late = found(report, "late-clock")
+    late = found(checked, "late-clock")
     assert set(late) == expected[model]
     assert len(late) == {"rubert": 109, "rubert-conversational": 45}[model]
     low = {"rubert": "9 MB", "rubert-conversational": "10 MB"}[model]
     assert set(late.values()) == {f"288 MB to 320 MB at the first line, 1_1 runs {low} to 11 MB"}
 
 
-def test_the_logs_without_a_reading_are_named(report: CheckResult, model: str) -> None:
+def test_the_logs_without_a_reading_are_named(checked: CheckResult, model: str) -> None:
     expected = {
         "rubert": {"rcb/1_1_05.jsonl": "58 lines"},
         "rubert-conversational": {
@@ -91,10 +91,10 @@ def test_the_logs_without_a_reading_are_named(report: CheckResult, model: str) -
             "terra/1_1_02.jsonl": "81 lines",
         },
     }
-    assert found(report, "readings") == expected[model]
+    assert found(checked, "readings") == expected[model]
 
 
-def test_every_cold_start_is_named(report: CheckResult, model: str) -> None:
+def test_every_cold_start_is_named(checked: CheckResult, model: str) -> None:
     expected = {
         "rubert": {
             "danetqa/1_1_01.jsonl": "26.6 s, the fastest 18.3 s",
@@ -130,24 +130,24 @@ def test_every_cold_start_is_named(report: CheckResult, model: str) -> None:
             "terra/1_1_02.jsonl": "26.8 s, the fastest 18.0 s",
         },
     }
-    assert found(report, "start-up") == expected[model]
+    assert found(checked, "start-up") == expected[model]
 
 
-def test_the_mixed_groups_of_rubert_are_named(report: CheckResult, model: str) -> None:
+def test_the_mixed_groups_of_rubert_are_named(checked: CheckResult, model: str) -> None:
     expected = {
         "rubert": all_runs(dict.fromkeys(TASKS, (*SMALL, "2000_32"))),
         "rubert-conversational": set(),
     }
-    assert set(found(report, "sizes")) == expected[model]
+    assert set(found(checked, "sizes")) == expected[model]
 
 
-def test_the_one_gap_is_named(report: CheckResult, model: str) -> None:
+def test_the_one_gap_is_named(checked: CheckResult, model: str) -> None:
     # The next largest is 1.9 periods: everywhere else the sampler kept its beat.
     gap = {"muserc/1000_8_03.jsonl": "1.61 s before line 120, 4.2 periods"}
-    assert found(report, "cadence") == (gap if model == "rubert" else {})
+    assert found(checked, "cadence") == (gap if model == "rubert" else {})
 
 
-def test_every_run_of_outlying_speed_is_named(report: CheckResult, model: str) -> None:
+def test_every_run_of_outlying_speed_is_named(checked: CheckResult, model: str) -> None:
     expected = {
         "lidirus/2000_32_01.jsonl": "151.5 rps, the median 165.2",
         "lidirus/2000_32_03.jsonl": "174.4 rps, the median 165.2",
@@ -167,10 +167,10 @@ def test_every_run_of_outlying_speed_is_named(report: CheckResult, model: str) -
         "terra/1000_32_01.jsonl": "808.7 rps, the median 635.2",
         "terra/1000_32_02.jsonl": "538.6 rps, the median 635.2",
     }
-    assert found(report, "spread") == (expected if model == "rubert" else {})
+    assert found(checked, "spread") == (expected if model == "rubert" else {})
 
 
-def test_short_work_is_named(report: CheckResult, model: str) -> None:
+def test_short_work_is_named(checked: CheckResult, model: str) -> None:
     expected: dict[str, dict[str, tuple[str, ...]]] = {
         "rubert": {
             **dict.fromkeys(("danetqa", "lidirus", "rwsd"), SMALL),
@@ -178,7 +178,7 @@ def test_short_work_is_named(report: CheckResult, model: str) -> None:
         },
         "rubert-conversational": dict.fromkeys(("parus", "rcb", "russe", "terra"), ("2000_32",)),
     }
-    short = found(report, "work")
+    short = found(checked, "work")
     assert set(short) == all_runs(expected[model])
     work, input_size = {"rubert": ("1.9 s, 5", 12), "rubert-conversational": ("2.8 s, 8", 8)}[model]
     assert short["parus/2000_32_01.jsonl"] == (
@@ -186,7 +186,7 @@ def test_short_work_is_named(report: CheckResult, model: str) -> None:
     )
 
 
-def test_idle_gpus_are_named(report: CheckResult, model: str) -> None:
+def test_idle_gpus_are_named(checked: CheckResult, model: str) -> None:
     expected = {
         "rubert": {
             "lidirus": {"1000_8": "33%", "1000_16": "49%", "1000_32": "56%", "2000_32": "50%"},
@@ -202,7 +202,7 @@ def test_idle_gpus_are_named(report: CheckResult, model: str) -> None:
             "russe": {"2000_32": "72%"},
         },
     }
-    assert found(report, "gpu-busy") == {
+    assert found(checked, "gpu-busy") == {
         file: use
         for task, sizes in expected[model].items()
         for size, use in sizes.items()
@@ -210,14 +210,14 @@ def test_idle_gpus_are_named(report: CheckResult, model: str) -> None:
     }
 
 
-def test_no_log_of_the_first_tool_has_a_record(report: CheckResult, model: str) -> None:
-    assert len(found(report, "records")) == {"rubert": 171, "rubert-conversational": 90}[model]
+def test_no_log_of_the_first_tool_has_a_record(checked: CheckResult, model: str) -> None:
+    assert len(found(checked, "records")) == {"rubert": 171, "rubert-conversational": 90}[model]
 
 
 def test_both_models_at_once_give_what_each_gives_alone() -> None:
     alone = [check(load_submission([PUBLISHED / model])) for model in MODELS]
     both = check(load_submission([PUBLISHED / model for model in MODELS]))
-    for rule, *of_each in zip(both.findings, *(report.findings for report in alone), strict=True):
+    for rule, *of_each in zip(both.results, *(checked.results for checked in alone), strict=True):
         assert rule.details == tuple(detail for each in of_each for detail in each.details)
     line = next(line for line in render_text(both).splitlines() if "readings" in line)
     assert "rubert rcb/1_1_05.jsonl 58 lines" in line

@@ -64,7 +64,7 @@ def test_a_record_that_cannot_be_read_says_why(good: Submission) -> None:
         ({"input_size": 1000}, "the record says 1000, the name 2000"),
         ({"batch_size": 8}, "the record says 8, the name 32"),
         ({"run_time": 12.0}, "the record says 12.00 s, the log 50.00 s"),
-        ({"started": "2022-01-01T00:00:00+00:00"}, "the record is of another time"),
+        ({"started": "2022-01-01T00:00:00+00:00"}, "the record is from another time"),
     ],
 )
 def test_a_record_of_another_run_is_named(good: Submission, changes: Any, what: str) -> None:
@@ -149,10 +149,10 @@ def test_another_machine_than_that_of_the_suite_is_a_warning(
     good: Submission, changes: Any, what: str
 ) -> None:
     everywhere = [str(entry.path) for entry in good.entries]
-    report = check(spoil(good, *everywhere, **changes), ONE)
-    (detail,) = find(report, "reference-machine").details
+    checked = check(spoil(good, *everywhere, **changes), ONE)
+    (detail,) = find(checked, "reference-machine").details
     assert detail.what == what
-    assert report.valid
+    assert checked.valid
 
 
 def test_a_suite_without_a_machine_asks_for_none(good: Submission) -> None:
@@ -210,6 +210,6 @@ def test_any_json_is_read_as_a_record(record: dict[str, Any]) -> None:
 
 def test_an_empty_record_says_nothing_and_speaks_against_nothing(good: Submission) -> None:
     everywhere = [str(entry.path) for entry in good.entries]
-    report = check(change(good, everywhere, lambda e: replace(e, record={})), ONE)
-    assert report.valid
-    assert {finding.status for finding in report.findings} == {"Yes"}
+    checked = check(change(good, everywhere, lambda e: replace(e, record={})), ONE)
+    assert checked.valid
+    assert {result.status for result in checked.results} == {"Yes"}
