@@ -107,7 +107,7 @@ def test_each_run_at_work_has_a_line(terminal: Terminal) -> None:
     board.begin("b", OTHER)
     JobObserver(board, "a", JOB).progress(PROGRESS)
     _, first, second = drawn(terminal, board)
-    assert first.startswith("parus/20_4_01  1:23  fed 1,500/2,000  predicted 32  CPU 1.25 cores")
+    assert first.startswith("parus/20_4_01  1:24  fed 1,500/2,000  predicted 32  CPU 1.25 cores")
     assert second == "rcb/1_1_01  starting"
     board.finish("a", JOB, 1, None)
     assert drawn(terminal, board)[1:] == ["rcb/1_1_01  starting"]
