@@ -14,7 +14,7 @@ from morocco.logs.submission import Submission
 from morocco.report.baseline import Baseline
 from morocco.report.cells import Choice, Key, SubmissionRuns, choose, list_models, make_cell
 from morocco.report.comparison import compare_tasks
-from morocco.report.gpus import compare_cards
+from morocco.report.gpus import compare_gpus
 from morocco.report.machines import Machines, find_machines, find_unequal, is_same
 from morocco.report.model import (
     METRICS,
@@ -99,16 +99,16 @@ Cells = Mapping[Key, Cell]
 
 
 def summarise_model(
-    model: str, tasks: Sequence[str], cells: Cells, machines: Machines, wishes: ReportSettings
+    model: str, tasks: Sequence[str], cells: Cells, machines: Machines, settings: ReportSettings
 ) -> ModelSummary:
     """Return the means, the scores and the price of a model."""
     own = {task: cells[model, task] for task in tasks}
-    weighted = compute_weighted_score(own, wishes.weights or dict.fromkeys(tasks, 1.0))
-    score, price = weighted.score, wishes.price
+    weighted = compute_weighted_score(own, settings.weights or dict.fromkeys(tasks, 1.0))
+    score, price = weighted.score, settings.price
     return ModelSummary(
         model,
-        wishes.qualities.get(model, ModelScores(None)).overall,
-        {metric: compute_mean(_get_values(metric, own, wishes.without)) for metric in METRICS},
+        settings.scores.get(model, ModelScores()).overall,
+        {metric: compute_mean(_get_values(metric, own, settings.without)) for metric in METRICS},
         weighted,
         price / score if price is not None and score is not None else None,
         machines,
@@ -123,19 +123,19 @@ def _get_values(
 
 
 def find_baseline(
-    cells: Cells, machines: Mapping[str, Machines], wishes: ReportSettings
+    cells: Cells, machines: Mapping[str, Machines], settings: ReportSettings
 ) -> Baseline | None:
     """Return what to compare with; DataError where it has no numbers, or by another clock."""
-    if isinstance(wishes.baseline, str):
-        return to_baseline(wishes.baseline, cells, machines[wishes.baseline], wishes.clock)
-    if wishes.baseline and wishes.baseline.clock != wishes.clock:
+    if isinstance(settings.baseline, str):
+        return build_baseline(settings.baseline, cells, machines[settings.baseline], settings.clock)
+    if settings.baseline and settings.baseline.clock != settings.clock:
         raise DataError(
-            f"The baseline was measured with --clock {wishes.baseline.clock}; give the same here."
+            f"The baseline was measured with --clock {settings.baseline.clock}; give the same here."
         )
-    return wishes.baseline
+    return settings.baseline
 
 
-def to_baseline(model: str, cells: Cells, machines: Machines, clock: Clock) -> Baseline:
+def build_baseline(model: str, cells: Cells, machines: Machines, clock: Clock) -> Baseline:
     """Return a model of the report as something to compare others with."""
     tasks = _get_readings(model, cells)
     if not tasks:
@@ -149,12 +149,13 @@ def _get_readings(model: str, cells: Cells) -> dict[str, Readings]:
 
 
 def compare(
-    baseline: Baseline, cells: Cells, machines: Mapping[str, Machines], wishes: ReportSettings
+    baseline: Baseline, cells: Cells, machines: Mapping[str, Machines], settings: ReportSettings
 ) -> Comparison:
     """Return all models, but for the baseline itself, against the baseline."""
-    models = [name for name in machines if name != wishes.baseline]
+    models = [name for name in machines if name != settings.baseline]
     return Comparison(
-        baseline.model, tuple(_compare(name, baseline, cells, machines, wishes) for name in models)
+        baseline.model,
+        tuple(_compare(name, baseline, cells, machines, settings) for name in models),
     )
 
 
@@ -163,10 +164,10 @@ def _compare(
     baseline: Baseline,
     cells: Cells,
     machines: Mapping[str, Machines],
-    wishes: ReportSettings,
+    settings: ReportSettings,
 ) -> ModelRatios:
     readings = _get_readings(model, cells)
-    overall, by_task = compare_tasks(readings, baseline.tasks, wishes.without)
+    overall, by_task = compare_tasks(readings, baseline.tasks, settings.without)
     return ModelRatios(
         model,
         overall,
@@ -183,26 +184,26 @@ def _get_size(readings: Readings) -> Size:
     return readings.input_size, readings.batch_size
 
 
-def build_report(submission: Submission, wishes: ReportSettings) -> Report:
+def build_report(submission: Submission, settings: ReportSettings) -> Report:
     """Return the report on a submission; DataError for a baseline that does not fit it."""
     runs = SubmissionRuns(submission)
     models = list_models(submission)
-    choices = _choose(runs, models, wishes)
-    cells, doubts = _make_cells(runs, choices, wishes)
+    choices = _choose(runs, models, settings)
+    cells, doubts = _make_cells(runs, choices, settings)
     machines = {model: find_machines(_get_records(runs, model)) for model in models}
-    baseline = find_baseline(cells, machines, wishes)
+    baseline = find_baseline(cells, machines, settings)
     tasks = tuple(dict.fromkeys(task for _, task in choices))
     report = Report(
-        models=tuple(summarise_model(m, tasks, cells, machines[m], wishes) for m in models),
+        models=tuple(summarise_model(m, tasks, cells, machines[m], settings) for m in models),
         tasks=tasks,
         cells=cells,
-        without=tuple(task for task in wishes.without if task in tasks),
-        price=wishes.price,
-        weights=wishes.weights,
-        comparison=compare(baseline, cells, machines, wishes) if baseline else None,
-        cards=compare_cards(runs, wishes.clock) if wishes.by_gpu else None,
+        without=tuple(task for task in settings.without if task in tasks),
+        price=settings.price,
+        weights=settings.weights,
+        comparison=compare(baseline, cells, machines, settings) if baseline else None,
+        gpus=compare_gpus(runs, settings.clock) if settings.by_gpu else None,
     )
-    known = _add_baseline(machines, baseline, wishes)
+    known = _add_baseline(machines, baseline, settings)
     return replace(
         report,
         notes=tuple(find_notes(report, runs, choices, known)),
@@ -210,7 +211,7 @@ def build_report(submission: Submission, wishes: ReportSettings) -> Report:
     )
 
 
-def _choose(runs: SubmissionRuns, models: list[str], wishes: ReportSettings) -> dict[Key, Choice]:
+def _choose(runs: SubmissionRuns, models: list[str], settings: ReportSettings) -> dict[Key, Choice]:
     """Return what counts of every model and task, in the order of both."""
     found = {task for _, task in (*runs.good, *runs.failed)}
     tasks = [*(task for task in TASKS if task in found), *sorted(found - set(TASKS))]
@@ -218,7 +219,7 @@ def _choose(runs: SubmissionRuns, models: list[str], wishes: ReportSettings) -> 
         (model, task): choose(
             runs.good.get((model, task), ()),
             runs.failed.get((model, task), ()),
-            wishes.clock,
+            settings.clock,
             many=runs.submission.many_models,
         )
         for model in models
@@ -227,7 +228,7 @@ def _choose(runs: SubmissionRuns, models: list[str], wishes: ReportSettings) -> 
 
 
 def _make_cells(
-    runs: SubmissionRuns, choices: Mapping[Key, Choice], wishes: ReportSettings
+    runs: SubmissionRuns, choices: Mapping[Key, Choice], settings: ReportSettings
 ) -> tuple[dict[Key, Cell], tuple[str, ...]]:
     """Return all cells, and what `stats` would warn of."""
     groups = {key: choice.group for key, choice in choices.items() if choice.group is not None}
@@ -243,16 +244,16 @@ def _make_cells(
             estimates.get(key),
             runs.records,
         )
-        cells[key] = _add_wishes(cell, wishes)
+        cells[key] = _add_score_and_cost(cell, settings)
     return cells, stats.warnings
 
 
-def _add_wishes(cell: Cell, wishes: ReportSettings) -> Cell:
-    quality = wishes.qualities.get(cell.model, ModelScores(None))
-    cell = replace(cell, score=quality.tasks.get(cell.task))
-    if wishes.price is None or cell.estimate is None:
+def _add_score_and_cost(cell: Cell, settings: ReportSettings) -> Cell:
+    scores = settings.scores.get(cell.model, ModelScores())
+    cell = replace(cell, score=scores.tasks.get(cell.task))
+    if settings.price is None or cell.estimate is None:
         return cell
-    return replace(cell, cost=compute_cost(wishes.price, cell.estimate.rps))
+    return replace(cell, cost=compute_cost(settings.price, cell.estimate.rps))
 
 
 def _get_records(runs: SubmissionRuns, model: str) -> list[Recorded]:
@@ -261,9 +262,9 @@ def _get_records(runs: SubmissionRuns, model: str) -> list[Recorded]:
 
 
 def _add_baseline(
-    machines: Mapping[str, Machines], baseline: Baseline | None, wishes: ReportSettings
+    machines: Mapping[str, Machines], baseline: Baseline | None, settings: ReportSettings
 ) -> dict[str, Machines]:
     """Return the machines with that of a baseline from a file, which is no model here."""
-    if baseline is None or isinstance(wishes.baseline, str):
+    if baseline is None or isinstance(settings.baseline, str):
         return dict(machines)
     return {**machines, f"{baseline.model} (baseline)": baseline.machines}

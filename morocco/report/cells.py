@@ -93,7 +93,7 @@ def say_causes(failed: Sequence[Failed]) -> str:
     return ", ".join(cause for cause, _ in Counter(run.cause for run in failed).most_common())
 
 
-def rename(submission: Submission, names: Mapping[str, str], *, merge: bool) -> Submission:
+def rename_models(submission: Submission, names: Mapping[str, str], *, merge: bool) -> Submission:
     """Return the submission with other names for its models, by their old ones.
 
     DataError, unless they may `merge`, for two models of a name.

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from morocco.util.params import PATH, Names, warn
+
+if TYPE_CHECKING:
+    from morocco.report.model import Report
+    from morocco.report.options import ReportOptions
 
 
 @click.command()
@@ -43,13 +47,51 @@ def report(**options: Any) -> None:
     \b
     morocco report logs/rubert logs/rugpt3-small --baseline rubert
     """
-    from morocco.report.session import ReportOptions, report_command
+    from morocco.report.options import ReportOptions
     from morocco.report.text import render_text
+    from morocco.util.files import write_output
 
-    by_gpu = options.pop("by") == "gpu"
-    result = report_command(ReportOptions(by_gpu=by_gpu, **options))
+    parsed = ReportOptions(**options)
+    result = _make_report(parsed)
+    for path in parsed.output:
+        write_output(path, _render(result, path.suffix.lower()), "a file")
     warn(*result.warnings)
-    if options["output"]:
-        click.echo("\n".join(map(str, options["output"])))
+    if parsed.output:
+        click.echo("\n".join(map(str, parsed.output)))
     else:
         click.echo(render_text(result), nl=False)
+
+
+def _make_report(options: ReportOptions) -> Report:
+    """Build the report, and save the baseline where one was asked for."""
+    from morocco.logs.submission import load_submission
+    from morocco.report.baseline import write_baseline
+    from morocco.report.build import build_baseline, build_report
+    from morocco.report.cells import list_models, rename_models
+    from morocco.report.options import check_outputs, choose_saved, read_names, read_settings
+
+    check_outputs(options.output)
+    submission = load_submission(options.paths)
+    names = read_names(options.name, list_models(submission))
+    submission = rename_models(submission, names, merge=options.by == "gpu")
+    saved = choose_saved(options, list_models(submission))
+    settings = read_settings(options, submission)
+    result = build_report(submission, settings)
+    if options.save_baseline is not None:
+        machines = next(model.machines for model in result.models if model.name == saved)
+        baseline = build_baseline(saved, result.cells, machines, settings.clock)
+        write_baseline(options.save_baseline, baseline)
+    return result
+
+
+def _render(result: Report, suffix: str) -> bytes:
+    """Render a report as the kind of file that a suffix stands for."""
+    from morocco.report.data import render_csv, render_json
+    from morocco.report.text import render_markdown
+
+    if suffix in (".png", ".svg", ".html"):
+        from morocco.report.html.page import render_chart, render_page
+
+        return render_page(result).encode() if suffix == ".html" else render_chart(result, suffix)
+    render = {".md": render_markdown, ".csv": render_csv, ".json": render_json}[suffix]
+    return render(result).encode(errors="backslashreplace")  # a folder's name need not be text

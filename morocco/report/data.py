@@ -75,7 +75,7 @@ def render_json(report: Report) -> str:
             for cell in report.cells.values()
         ],
         "comparison": _compare(report),
-        "cards": report.cards and [vars(card) for card in report.cards],
+        "cards": report.gpus and [vars(gpu) for gpu in report.gpus],
         "notes": report.notes,
         "warnings": report.warnings,
     }

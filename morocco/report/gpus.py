@@ -24,7 +24,7 @@ class _Speed(NamedTuple):
     runs: int
 
 
-def compare_cards(runs: SubmissionRuns, clock: Clock) -> tuple[GpuComparison, ...]:
+def compare_gpus(runs: SubmissionRuns, clock: Clock) -> tuple[GpuComparison, ...]:
     """Return each kind of GPU or, where there is but one kind, each GPU; the fastest first.
 
     Only models and tasks that several of them ran are compared; start-ups count for all GPUs of a

@@ -190,7 +190,7 @@ class GpuComparison:
     cells: int
     """Models x tasks that it has a speed for."""
     lowest: float
-    """Of its speed / that of the best card, over these cells."""
+    """Of its speed / that of the best GPU, over these cells."""
     mean: float
     highest: float
 
@@ -210,7 +210,7 @@ class Report:
     weights: Mapping[str, float] | None = None
     """By task; None where all tasks weigh the same."""
     comparison: Comparison | None = None
-    cards: tuple[GpuComparison, ...] | None = None
+    gpus: tuple[GpuComparison, ...] | None = None
     """None where it was not asked for."""
     notes: tuple[str, ...] = ()
     """What a reader has to know: choices that were made."""

@@ -28,7 +28,7 @@ def find_notes(
     unknown = find_unknown(machines)
     if unknown:
         yield unknown
-    if report.cards == ():
+    if report.gpus == ():
         yield "No model has runs of one task on several GPUs, so there are none to compare."
 
 

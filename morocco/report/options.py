@@ -1,121 +1,159 @@
-"""The scores of models, as `morocco score` writes them, read for a report."""
+"""What a report is asked for: the command line, and the files of scores and weights it names."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from math import isfinite
 from pathlib import Path
 from typing import Any
 
 from morocco.errors import DataError
-from morocco.report.baseline import Baseline
+from morocco.logs.submission import Submission
+from morocco.report.baseline import Baseline, read_baseline
+from morocco.report.cells import list_models
 from morocco.stats.grouping import Clock
+from morocco.tasks import TASKS
 from morocco.util.files import read_toml
 from morocco.util.json import read_object
 
-_WAY_OUT = (
+WITHOUT = ("rucos", "muserc")
+"""Their records are long texts, so their speeds are of another scale."""
+_SUFFIXES = (".md", ".csv", ".json", ".html", ".png", ".svg")
+_SCORES_HINT = (
     'Give what `morocco score --format json` prints, or {"MODEL": {"overall": 0.5}} for several.'
 )
+
+
+@dataclass(frozen=True)
+class ReportOptions:
+    """The command line of `report`, as it was parsed."""
+
+    paths: tuple[Path, ...]
+    output: tuple[Path, ...]
+    name: tuple[str, ...]
+    scores: tuple[str, ...]
+    clock: Clock
+    without: tuple[str, ...]
+    weights: Path | None
+    price: float | None
+    baseline: str | None
+    save_baseline: Path | None
+    by: str | None
 
 
 @dataclass(frozen=True)
 class ModelScores:
     """How good the predictions of a model are."""
 
-    overall: float | None
+    overall: float | None = None
     tasks: Mapping[str, float] = field(default_factory=dict)
-
-
-def read_qualities(texts: Sequence[str], models: Sequence[str]) -> dict[str, ModelScores]:
-    """Return the qualities by model; each text is FILE or MODEL=FILE.
-
-    DataError for a file that is none, for a model that the report does not have, and for a file of
-    one model's scores where there are several.
-    """
-    found: dict[str, ModelScores] = {}
-    for text in texts:
-        found |= _read(text, models)
-    return found
-
-
-def split_model(text: str, models: Sequence[str]) -> tuple[str | None, str]:
-    """Return the model that MODEL=REST begins with, None for no model, and the rest."""
-    named = [model for model in models if text.startswith(f"{model}=")]
-    model = max(named, key=len, default=None)
-    return model, text if model is None else text.removeprefix(f"{model}=")
-
-
-def _read(text: str, models: Sequence[str]) -> dict[str, ModelScores]:
-    model, file = split_model(text, models)
-    if model is not None:
-        return {model: _to_quality(read_object(Path(file)), f"--scores {file}")}
-    if "=" in text and not Path(text).exists():
-        name = text.partition("=")[0]
-        raise DataError(f"--scores: there is no model {name!r}, only {', '.join(models)}.")
-    return _read_file(Path(text), models)
-
-
-def _read_file(path: Path, models: Sequence[str]) -> dict[str, ModelScores]:
-    content = read_object(path)
-    where = f"--scores {path}"
-    if "overall" in content or "tasks" in content:
-        if len(models) > 1:
-            raise DataError(f"{where} is of one model; say of which: --scores {models[0]}={path}.")
-        return {models[0]: _to_quality(content, where)}
-    known = [name for name in models if name in content]
-    if not known:
-        raise DataError(f"{where} has no scores of {', '.join(models)}. {_WAY_OUT}")
-    return {name: _to_quality(content[name], f"{where}, {name}") for name in known}
-
-
-def _to_quality(value: Any, where: str) -> ModelScores:
-    if not isinstance(value, dict):
-        return ModelScores(_to_score(value, where))
-    tasks = value.get("tasks", {})
-    if not isinstance(tasks, dict) or not ("overall" in value or "tasks" in value):
-        raise DataError(f"{where}: these are no scores. {_WAY_OUT}")
-    overall = value.get("overall")
-    return ModelScores(
-        None if overall is None else _to_score(overall, f"{where}, overall"),
-        {task: _read_task(of_task, f"{where}, {task}") for task, of_task in tasks.items()},
-    )
-
-
-def _read_task(value: Any, where: str) -> float:
-    return _to_score(value.get("value") if isinstance(value, dict) else value, where)
-
-
-def _to_score(value: Any, where: str) -> float:
-    if type(value) not in (int, float) or not -1 <= value <= 1:
-        raise DataError(f"{where}: a score is a number up to 1, not {value!r:.60}. {_WAY_OUT}")
-    return float(value)
-
-
-WITHOUT = ("rucos", "muserc")
-"""Their records are long texts, so their speeds are of another scale."""
 
 
 @dataclass(frozen=True)
 class ReportSettings:
-    """What is asked."""
+    """The options of `report`, with the files they name read and checked."""
 
     clock: Clock = "log"
     without: tuple[str, ...] = WITHOUT
     """Tasks that the means of speed, energy and cost leave out."""
     weights: Mapping[str, float] | None = None
-    """By task; None gives all tasks the same."""
+    """By task; None where all tasks weigh the same."""
     price: float | None = None
     """Of an hour."""
-    qualities: Mapping[str, ModelScores] = field(default_factory=dict)
+    scores: Mapping[str, ModelScores] = field(default_factory=dict)
     """By model."""
     baseline: str | Baseline | None = None
     """A model of the report, or one from a file."""
     by_gpu: bool = False
 
 
+def read_settings(options: ReportOptions, submission: Submission) -> ReportSettings:
+    """Check the options against a submission and read the files; DataError for a bad one."""
+    models = list_models(submission)
+    tasks = {entry.path.task for entry in submission.entries}
+    return ReportSettings(
+        clock=options.clock,
+        without=_check_without(options.without, tasks),
+        weights=None if options.weights is None else read_weights(options.weights),
+        price=options.price,
+        scores=read_scores(options.scores, models),
+        baseline=_find_baseline(options.baseline, models),
+        by_gpu=options.by == "gpu",
+    )
+
+
+def check_outputs(paths: Sequence[Path]) -> None:
+    """Raise DataError for a path that ends in no known suffix."""
+    for path in paths:
+        if path.suffix.lower() not in _SUFFIXES:
+            kinds = ", ".join(_SUFFIXES)
+            raise DataError(
+                f"Cannot write {path}: the name of a report must end in one of {kinds}."
+            )
+
+
+def read_names(texts: Sequence[str], models: Sequence[str]) -> dict[str, str]:
+    """Read new names by old ones from NEW or OLD=NEW; DataError where that is ambiguous."""
+    names: dict[str, str] = {}
+    for text in texts:
+        old, new = _split_model(text, models)
+        if old is None and len(models) > 1:
+            raise DataError(
+                f"--name {text}: say which of the models {', '.join(models)} to call this, "
+                f"such as --name {models[0]}=NAME."
+            )
+        if not new.strip() or not new.isprintable():
+            raise DataError(f"--name {text!r}: a name is needed, as in --name {models[0]}=NAME.")
+        names[old or models[0]] = new
+    return names
+
+
+def _split_model(text: str, models: Sequence[str]) -> tuple[str | None, str]:
+    """Split MODEL=REST at the longest model that fits; None where no model does."""
+    named = [model for model in models if text.startswith(f"{model}=")]
+    model = max(named, key=len, default=None)
+    return model, text if model is None else text.removeprefix(f"{model}=")
+
+
+def _check_without(names: tuple[str, ...], tasks: Collection[str]) -> tuple[str, ...]:
+    """Return the tasks to leave out; a misspelt one would silently leave out nothing."""
+    if names == ("none",):
+        return ()
+    for name in names:
+        if name not in tasks and name not in TASKS:
+            raise DataError(
+                f"--without: there is no task {name!r}, only {', '.join(sorted(tasks))}; or none."
+            )
+    return names
+
+
+def _find_baseline(text: str | None, models: Sequence[str]) -> str | Baseline | None:
+    """Return the model of that name, or else what the file of that name holds."""
+    if text is None or text in models:
+        return text
+    if Path(text).is_file():
+        return read_baseline(Path(text))
+    raise DataError(
+        f"--baseline: {text} is neither a model of this report ({', '.join(models)}) nor a file. "
+        "Write a file with --save-baseline."
+    )
+
+
+def choose_saved(options: ReportOptions, models: Sequence[str]) -> str:
+    """Return the model that --save-baseline keeps; DataError where it could be any of several."""
+    if options.baseline in models:
+        return str(options.baseline)
+    if options.save_baseline is not None and len(models) > 1:
+        raise DataError(
+            f"--save-baseline keeps one model, and there are {', '.join(models)}. Say which: "
+            f"--baseline {models[0]}."
+        )
+    return models[0]
+
+
 def read_weights(path: Path) -> dict[str, float]:
-    """Return the weights that a TOML file gives to tasks; DataError names what is wrong."""
+    """Read the weights that a TOML file gives to tasks; DataError names what is wrong."""
     weights = read_toml(path)
     for task, weight in weights.items():
         good = type(weight) in (int, float) and isfinite(weight) and weight >= 0
@@ -124,3 +162,58 @@ def read_weights(path: Path) -> dict[str, float]:
     if not any(weights.values()):
         raise DataError(f"{path} gives no task a weight above 0; write lines such as `parus = 1`.")
     return {task: float(weight) for task, weight in weights.items()}
+
+
+def read_scores(texts: Sequence[str], models: Sequence[str]) -> dict[str, ModelScores]:
+    """Read the scores by model; each text is FILE or MODEL=FILE.
+
+    DataError for a file that holds no scores, for a model that the report does not have, and for
+    a file about one model where there are several.
+    """
+    scores: dict[str, ModelScores] = {}
+    for text in texts:
+        model, file = _split_model(text, models)
+        if model is not None:
+            scores[model] = _parse_scores(read_object(Path(file)), f"--scores {file}")
+        elif "=" in text and not Path(text).exists():
+            name = text.partition("=")[0]
+            raise DataError(f"--scores: there is no model {name!r}, only {', '.join(models)}.")
+        else:
+            scores |= _read_scores_file(Path(text), models)
+    return scores
+
+
+def _read_scores_file(path: Path, models: Sequence[str]) -> dict[str, ModelScores]:
+    content = read_object(path)
+    where = f"--scores {path}"
+    if "overall" in content or "tasks" in content:
+        if len(models) > 1:
+            raise DataError(f"{where} is of one model; say of which: --scores {models[0]}={path}.")
+        return {models[0]: _parse_scores(content, where)}
+    known = [name for name in models if name in content]
+    if not known:
+        raise DataError(f"{where} has no scores of {', '.join(models)}. {_SCORES_HINT}")
+    return {name: _parse_scores(content[name], f"{where}, {name}") for name in known}
+
+
+def _parse_scores(value: Any, where: str) -> ModelScores:
+    if not isinstance(value, dict):
+        return ModelScores(_parse_score(value, where))
+    tasks = value.get("tasks", {})
+    if not isinstance(tasks, dict) or not ("overall" in value or "tasks" in value):
+        raise DataError(f"{where}: these are no scores. {_SCORES_HINT}")
+    overall = value.get("overall")
+    return ModelScores(
+        None if overall is None else _parse_score(overall, f"{where}, overall"),
+        {task: _parse_task(of_task, f"{where}, {task}") for task, of_task in tasks.items()},
+    )
+
+
+def _parse_task(value: Any, where: str) -> float:
+    return _parse_score(value.get("value") if isinstance(value, dict) else value, where)
+
+
+def _parse_score(value: Any, where: str) -> float:
+    if type(value) not in (int, float) or not -1 <= value <= 1:
+        raise DataError(f"{where}: a score is a number up to 1, not {value!r:.60}. {_SCORES_HINT}")
+    return float(value)

@@ -37,15 +37,15 @@ def _format(end: float | None) -> str:
     return "no bound" if end is None else f"{end:.2f}"
 
 
-def say_ratios(model: ModelRatios) -> str:
+def summarise_ratios(model: ModelRatios) -> str:
     """Return what a model comes to against the baseline, over all tasks; empty without a ratio."""
-    texts = [say_ratio(metric, ratio) for metric, ratio in model.overall.items()]
+    texts = [describe_ratio(metric, ratio) for metric, ratio in model.overall.items()]
     if model.same_machine is False:
         texts.append("but on another machine")
     return "; ".join(texts) and f"{model.model}: {'; '.join(texts)}."
 
 
-def say_ratio(metric: Metric, ratio: Ratio) -> str:
+def describe_ratio(metric: Metric, ratio: Ratio) -> str:
     """Return a ratio in words, and whether it is noise."""
     words = _say_speed(ratio.value) if metric == "rps" else _say_amount(metric, ratio.value)
     return words + _say_doubt(ratio)
@@ -94,8 +94,8 @@ def make_tables(report: Report) -> Iterator[Table]:
     if any(cell.score is not None for cell in report.cells.values()):
         yield _make_scores(report)
     yield from _make_comparison(report)
-    if report.cards:
-        yield _make_cards(report)
+    if report.gpus:
+        yield _make_gpus(report)
 
 
 def _make_overview(report: Report) -> Table:
@@ -191,18 +191,18 @@ def _make_comparison(report: Report) -> Iterator[Table]:
             for name, ratios in lines
         ]
         title = f"{model.model} / {comparison.baseline if comparison else ''}"
-        yield Table(title, (("task", *metrics), *rows), say_ratios(model))
+        yield Table(title, (("task", *metrics), *rows), summarise_ratios(model))
 
 
-def _make_cards(report: Report) -> Table:
+def _make_gpus(report: Report) -> Table:
     rows = [
         (
-            card.name,
-            str(card.cells),
-            str(card.runs),
-            *(f"{ratio:.3f}" for ratio in (card.lowest, card.mean, card.highest)),
+            gpu.name,
+            str(gpu.cells),
+            str(gpu.runs),
+            *(f"{ratio:.3f}" for ratio in (gpu.lowest, gpu.mean, gpu.highest)),
         )
-        for card in report.cards or ()
+        for gpu in report.gpus or ()
     ]
     header = ("GPU", "models x tasks", "long runs", "lowest", "mean", "highest")
     return Table("Speed of the GPUs, the best being 1", (header, *rows))

@@ -24,7 +24,7 @@ from morocco.report.html.tables import (
     make_table,
 )
 from morocco.report.model import TITLES, Metric, ModelSummary, Ratio, Report
-from morocco.report.text import DASH, say_ratio
+from morocco.report.text import DASH, describe_ratio
 from morocco.util.text import format_number
 from morocco.util.units import plural
 
@@ -119,7 +119,7 @@ def _make_ratio(metric: Metric, ratio: Ratio) -> Data:
     if ratio.low is not None or ratio.high is not None:
         low, high = ("no bound" if end is None else f"{end:.2f}" for end in (ratio.low, ratio.high))
         exact += f" [{low}, {high}]"
-    content = join(say_ratio(metric, ratio), element("small", exact))
+    content = join(describe_ratio(metric, ratio), element("small", exact))
     return Data(content, ratio.value, None if ratio.real else "soft")
 
 
@@ -135,7 +135,7 @@ def make_cards(report: Report) -> Html:
                 *(Data(f"{x:.3f}", x) for x in (card.lowest, card.mean, card.highest)),
             ],
         )
-        for card in report.cards or ()
+        for card in report.gpus or ()
     ]
     caption = "Speed of the GPUs on the same models and tasks, the best being 1."
     return make_table("gpus", caption, columns, rows)
@@ -179,7 +179,7 @@ def _list_sections(report: Report) -> Iterator[_Section]:
     yield _Section("notes", "Notes", _list_texts(report.notes))
     yield _Section("tasks", "By task", _make_tasks(report))
     yield _Section("comparison", "Against the baseline", tuple(make_comparisons(report)))
-    yield _Section("cards", "GPUs", (make_cards(report),) if report.cards else ())
+    yield _Section("cards", "GPUs", (make_cards(report),) if report.gpus else ())
     yield _Section("runs", "The runs", tuple(draw_plots(report)))
 
 

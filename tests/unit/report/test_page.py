@@ -31,7 +31,7 @@ from submissions import INIT, LONG
 SLOW = {INIT: (10.0, 10.1, 9.9), LONG: (90.0, 90.2, 89.9)}
 FAST = {INIT: (10.0, 10.1, 9.9), LONG: (50.0, 50.2, 49.9)}
 WISHES = ReportSettings(
-    qualities={"fast": ModelScores(0.4, {"parus": 0.4}), "slow": ModelScores(0.6)},
+    scores={"fast": ModelScores(0.4, {"parus": 0.4}), "slow": ModelScores(0.6)},
     baseline="slow",
     price=75.0,
 )
@@ -104,8 +104,8 @@ def hostile(tmp_path_factory: pytest.TempPathFactory) -> str:
     name = HOSTILE.replace("/", "")
     for model in (name, "b\udcff"):
         write_runs(logs / model, name, FAST)
-    wishes = ReportSettings(qualities={name: ModelScores(0.5)})
-    return render_page(build_report(load_submission([logs]), wishes))
+    settings = ReportSettings(scores={name: ModelScores(0.5)})
+    return render_page(build_report(load_submission([logs]), settings))
 
 
 # Structure

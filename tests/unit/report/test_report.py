@@ -108,9 +108,9 @@ def test_the_name_can_be_given(logs: Path) -> None:
     [
         (
             ("RuBERT",),
-            "say which model is called so; there are fast, slow. Such as: --name fast=NAME",
+            "fast, slow to call this, such as --name fast=NAME",
         ),
-        (("rubert=x",), "--name rubert=x: say which model is called so"),
+        (("rubert=x",), "--name rubert=x: say which of the models"),
         (("fast=slow",), "several models would be called 'slow'"),
         (("fast= ",), "a name is needed"),
     ],
@@ -463,7 +463,9 @@ def test_a_file_that_cannot_be_written_is_named(logs: Path, tmp_path: Path) -> N
 
 def test_nothing_heavy_is_imported_for_tables() -> None:
     heavy = {"docker", "matplotlib", "numpy", "pandas", "rich"}
-    modules = "morocco.report.session, morocco.report.text"
+    modules = (
+        "morocco.report.command, morocco.report.build, morocco.report.data, morocco.report.text"
+    )
     code = f"import sys, {modules}; print(*sorted({heavy!r} & set(sys.modules)))"
     found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert found.stdout.strip() == ""

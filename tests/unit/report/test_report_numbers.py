@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from morocco.report.build import adjust, compute_cost, compute_mean, compute_weighted_score
 from morocco.report.comparison import COMPARED, compare_tasks, measure, measure_spread
 from morocco.report.model import Cell, Metric, ModelRatios, Ratio, Readings
-from morocco.report.text import format_ratio, say_ratio, say_ratios
+from morocco.report.text import describe_ratio, format_ratio, summarise_ratios
 from morocco.stats.estimates import Estimate
 
 amounts = st.floats(0.1, 1000)
@@ -259,9 +259,9 @@ def test_what_both_lack_has_no_ratio() -> None:
     ],
 )
 def test_a_ratio_is_said_in_words(metric: Metric, value: float, words: str) -> None:
-    assert say_ratio(metric, Ratio(value, value, value, real=True)) == words
-    assert say_ratio(metric, Ratio(value, 0.1, 9.0, real=False)) == f"{words} (noise)"
-    assert say_ratio(metric, Ratio(value, None, None, real=None)) == f"{words} (too few runs)"
+    assert describe_ratio(metric, Ratio(value, value, value, real=True)) == words
+    assert describe_ratio(metric, Ratio(value, 0.1, 9.0, real=False)) == f"{words} (noise)"
+    assert describe_ratio(metric, Ratio(value, None, None, real=None)) == f"{words} (too few runs)"
 
 
 def test_a_ratio_in_a_cell_shows_its_interval() -> None:
@@ -272,6 +272,8 @@ def test_a_ratio_in_a_cell_shows_its_interval() -> None:
 
 def test_another_machine_is_said_with_the_ratio() -> None:
     ratios: dict[Metric, Ratio] = {"rps": Ratio(2.0, 1.9, 2.1, real=True)}
-    assert say_ratios(ModelRatios("m", ratios, {}, True)) == "m: 2.00x faster."
-    assert say_ratios(ModelRatios("m", ratios, {}, False)).endswith("; but on another machine.")
-    assert say_ratios(ModelRatios("m", {}, {}, None)) == ""
+    assert summarise_ratios(ModelRatios("m", ratios, {}, True)) == "m: 2.00x faster."
+    assert summarise_ratios(ModelRatios("m", ratios, {}, False)).endswith(
+        "; but on another machine."
+    )
+    assert summarise_ratios(ModelRatios("m", {}, {}, None)) == ""
