@@ -1,23 +1,25 @@
-"""Where the nine tasks keep their labels, and which labels there are."""
+"""The labels and predictions of the nine tasks: how each is read, and how they are matched."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from reprlib import repr as shorten
 from typing import Any, Literal, NamedTuple
 
 from morocco.errors import DataError
-from morocco.util.json import Object, read_objects, take, take_idx, take_list
+from morocco.util.json import Object, read_objects
 from morocco.util.units import plural
 
 Key = tuple[str, ...]
-"""What a label is known by: (idx,), in MuSeRC (passage, question, answer)."""
+"""What identifies a label: (idx,), or (passage, question, answer) in MuSeRC."""
 Label = Hashable
-"""One of the task's; in RuCoS a text, in its gold all right texts of each question."""
+"""One of the task's labels; in RuCoS a text, and in its gold all right texts by question."""
 Tags = tuple[tuple[str, tuple[str, ...]], ...]
 """The tags of a record by group: (("logic", ("Double negation", "Negation")),)."""
+Missing = Literal["error", "wrong"]
+"""What to make of a label without a prediction."""
 
 TAG_GROUPS = {
     "lexical-semantics": "lex_sem",
@@ -25,23 +27,24 @@ TAG_GROUPS = {
     "logic": "logic",
     "knowledge": "knowledge",
 }
-"""Of LiDiRus: from the field of a record to the name of the group."""
+"""The groups of LiDiRus, by the field of a record that holds their tags."""
+_NO_LABELS_HINT = "; gold needs the answers, which val.jsonl has and test.jsonl does not"
 
 
 class FoundLabel(NamedTuple):
-    """A label, as it was found in a record."""
+    """A label read from a record."""
 
     key: Key
     label: Label
     tags: Tags = ()
 
 
-class NoLabel(ValueError):
-    """A record without its label."""
+class MissingLabel(ValueError):
+    """A record that lacks its label."""
 
 
 Reader = Callable[[Object], Iterator[FoundLabel]]
-"""From a record to its labels; ValueError says what is wrong with it."""
+"""Yields the labels of a record; raises ValueError that says what is wrong with it."""
 
 
 @dataclass(frozen=True)
@@ -49,78 +52,90 @@ class Schema:
     """How the records and the predictions of a task are read."""
 
     fields: frozenset[str]
-    """What a record holds beside its labels; tells the tasks apart."""
+    """What a record holds besides its labels, which tells the tasks apart."""
     read_gold: Reader
     read_prediction: Reader
     labels: tuple[Label, ...] = ()
-    """All there are; empty where a label is a text."""
+    """All labels of the task; empty where a label is a text."""
 
 
-def tell_tasks(record: Object) -> list[str]:
-    """Return the tasks whose record this may be, by its fields; none for a bare prediction."""
-    fitting = [name for name, schema in SCHEMAS.items() if schema.fields <= record.keys()]
-    return sorted(fitting, key=lambda name: -len(SCHEMAS[name].fields))
+def _get(record: Object, field: str, kind: type, needed: str) -> Any:
+    """Return a field of an object; ValueError where it is missing or of another type."""
+    if field not in record:
+        raise ValueError(f"`{field}` is missing")
+    if type(record[field]) is not kind:  # bool is an int to isinstance
+        raise ValueError(f"`{field}` must be {needed}, not {shorten(record[field])}")
+    return record[field]
 
 
-def _read_label(labels: tuple[Label, ...]) -> Reader:
-    def read(record: Object) -> Iterator[FoundLabel]:
-        yield FoundLabel((take_idx(record),), _take_label(record, labels))
+def _get_objects(record: Object, field: str) -> list[Object]:
+    objects: list[Object] = _get(record, field, list, "a list")
+    if not all(isinstance(entry, dict) for entry in objects):
+        raise ValueError(f"`{field}` must be a list of objects")
+    return objects
 
-    return read
+
+def _get_idx(record: Object) -> str:
+    """Return the `idx` as a text: some files have numbers, others texts of the same numbers."""
+    kind = str if isinstance(record.get("idx"), str) else int
+    return str(_get(record, "idx", kind, "a whole number or a text"))
 
 
-def _take_label(record: Object, labels: tuple[Label, ...]) -> Label:
+def _get_label(record: Object, labels: tuple[Label, ...]) -> Label:
     if "label" not in record:
-        raise NoLabel("`label` is missing")
+        raise MissingLabel("`label` is missing")
     label = record["label"]
     if labels is _BOOLEANS and isinstance(label, str):  # many submissions write "true", "False"
         label = {"true": True, "false": False}.get(label.lower(), label)
     for known in labels:
-        if type(label) is type(known) and label == known:  # True equals 1 and is no number here
+        if type(label) is type(known) and label == known:  # True == 1, but is no number here
             return known
     allowed = ", ".join(str(known).lower() for known in labels)
     raise ValueError(f"`label` must be one of {allowed}, not {shorten(label)}")
 
 
-def _read_tagged(record: Object) -> Iterator[FoundLabel]:
-    yield FoundLabel(
-        (take_idx(record),), _take_label(record, _ENTAILMENT), tuple(_take_tags(record))
-    )
-
-
-def _take_tags(record: Object) -> Iterator[tuple[str, tuple[str, ...]]]:
+def _get_tags(record: Object) -> Iterator[tuple[str, tuple[str, ...]]]:
     for field, group in TAG_GROUPS.items():
         if record.get(field) is not None:
-            text = take(record, field, str, "tags with semicolons between them")
+            text = _get(record, field, str, "tags separated by semicolons")
             if tags := tuple(filter(None, map(str.strip, text.split(";")))):
                 yield group, tags
 
 
+def _read_tagged(record: Object) -> Iterator[FoundLabel]:
+    label = _get_label(record, _ENTAILMENT)
+    yield FoundLabel((_get_idx(record),), label, tuple(_get_tags(record)))
+
+
 def _read_answers(record: Object) -> Iterator[FoundLabel]:
-    passage = take_idx(record)
-    for question in take_list(take(record, "passage", dict, "an object"), "questions"):
-        for answer in take_list(question, "answers"):
-            key = (passage, take_idx(question), take_idx(answer))
-            yield FoundLabel(key, _take_label(answer, _NUMBERS))
+    passage = _get_idx(record)
+    for question in _get_objects(_get(record, "passage", dict, "an object"), "questions"):
+        for answer in _get_objects(question, "answers"):
+            key = (passage, _get_idx(question), _get_idx(answer))
+            yield FoundLabel(key, _get_label(answer, _NUMBERS))
 
 
 def _read_queries(record: Object) -> Iterator[FoundLabel]:
-    queries = take_list(record, "qas")
+    queries = _get_objects(record, "qas")
     if not queries or not all(query.get("answers") for query in queries):
-        raise NoLabel("a question has no answers")
+        raise MissingLabel("a question has no answers")
     texts = tuple(
-        tuple(take(answer, "text", str, "a text") for answer in take_list(query, "answers"))
+        tuple(_get(answer, "text", str, "a text") for answer in _get_objects(query, "answers"))
         for query in queries
     )
-    yield FoundLabel((take_idx(record),), texts)
+    yield FoundLabel((_get_idx(record),), texts)
 
 
 def _read_text(record: Object) -> Iterator[FoundLabel]:
-    yield FoundLabel((take_idx(record),), take(record, "label", str, "a text"))
+    yield FoundLabel((_get_idx(record),), _get(record, "label", str, "a text"))
 
 
-def _choose(fields: str, labels: tuple[Label, ...], read_gold: Reader | None = None) -> Schema:
-    read = _read_label(labels)
+def _choice(fields: str, labels: tuple[Label, ...], read_gold: Reader | None = None) -> Schema:
+    """Build the schema of a task with one label out of a few per record."""
+
+    def read(record: Object) -> Iterator[FoundLabel]:
+        yield FoundLabel((_get_idx(record),), _get_label(record, labels))
+
     return Schema(frozenset(fields.split()), read_gold or read, read, labels)
 
 
@@ -130,22 +145,16 @@ _ENTAILMENT = ("entailment", "not_entailment")
 _INFERENCE = ("neutral", "entailment", "contradiction")
 
 SCHEMAS = {
-    "danetqa": _choose("question passage", _BOOLEANS),
-    "lidirus": _choose("sentence1 sentence2", _ENTAILMENT, _read_tagged),
+    "danetqa": _choice("question passage", _BOOLEANS),
+    "lidirus": _choice("sentence1 sentence2", _ENTAILMENT, _read_tagged),
     "muserc": Schema(frozenset({"passage"}), _read_answers, _read_answers, _NUMBERS),
-    "parus": _choose("premise choice1 choice2", _NUMBERS),
-    "rcb": _choose("premise hypothesis", _INFERENCE),
+    "parus": _choice("premise choice1 choice2", _NUMBERS),
+    "rcb": _choice("premise hypothesis", _INFERENCE),
     "rucos": Schema(frozenset({"passage", "qas"}), _read_queries, _read_text),
-    "russe": _choose("word sentence1 sentence2", _BOOLEANS),
-    "rwsd": _choose("text target", _BOOLEANS),
-    "terra": _choose("premise hypothesis", _ENTAILMENT),
+    "russe": _choice("word sentence1 sentence2", _BOOLEANS),
+    "rwsd": _choice("text target", _BOOLEANS),
+    "terra": _choice("premise hypothesis", _ENTAILMENT),
 }
-
-
-Missing = Literal["error", "wrong"]
-"""What becomes of a label without a prediction."""
-
-_NO_LABELS = "; the answers are needed, as val.jsonl has them and test.jsonl has not"
 
 
 class Answer(NamedTuple):
@@ -158,34 +167,34 @@ class Answer(NamedTuple):
 
 @dataclass(frozen=True)
 class Answers:
-    """The labels of a file, or the predictions of a model."""
+    """The labels of a data file, or the predictions of a model."""
 
     path: Path
     by_key: Mapping[Key, Answer]
     repeated: int = 0
-    """How many more there were, each the same as one before."""
+    """How many labels repeat an earlier one."""
 
 
 class Pair(NamedTuple):
-    """A label and what was predicted for it."""
+    """A label and its prediction."""
 
     key: Key
     gold: Any
     predicted: Any
-    """None for what is no label at all."""
+    """None for a prediction that is no label at all."""
     tags: Tags = ()
 
 
 def read_gold(path: Path, task: str) -> Answers:
-    """Return the labels of a data file, each of them once; DataError names a line that is wrong."""
+    """Read the labels of a data file; DataError names a line that is wrong or repeats a label."""
     return _read(path, task, SCHEMAS[task].read_gold, is_gold=True)
 
 
 def read_predictions(path: Path, task: str) -> Answers:
-    """Return the predictions of a model; DataError names a line that is wrong.
+    """Read the predictions of a model; DataError names a line that is wrong.
 
-    `bench` feeds the records of a file again and again, so predictions may repeat; but two that
-    contradict each other are an error that names both lines.
+    `bench` feeds the records of a file in a cycle, so predictions may repeat; two that contradict
+    each other are an error that names both lines.
     """
     return _read(path, task, SCHEMAS[task].read_prediction, is_gold=False)
 
@@ -198,14 +207,13 @@ def _read(path: Path, task: str, read: Reader, *, is_gold: bool) -> Answers:
         try:
             _check_task(record, task)
             for key, label, tags in read(record):
-                before = answers.get(key)
-                if before is None:
-                    answers[key] = Answer(label, tags, number)
-                else:
-                    _check_repeated(key, label, before, is_gold)
+                if key in answers:
+                    _check_repeated(key, label, answers[key], is_gold)
                     repeated += 1
+                else:
+                    answers[key] = Answer(label, tags, number)
         except ValueError as error:  # noqa: PERF203
-            hint = _NO_LABELS if is_gold and isinstance(error, NoLabel) else ""
+            hint = _NO_LABELS_HINT if is_gold and isinstance(error, MissingLabel) else ""
             raise DataError(f"{path}, line {number}, as {what}: {error}{hint}.") from None
     if not answers:
         raise DataError(f"{path} is empty: it must hold {what}, one JSON object a line.")
@@ -213,54 +221,56 @@ def _read(path: Path, task: str, read: Reader, *, is_gold: bool) -> Answers:
 
 
 def _check_task(record: Object, task: str) -> None:
-    told = tell_tasks(record)
-    if told and task not in told:
-        raise ValueError(f"it has the fields of {told[0]}")
+    """Raise ValueError for a record with the fields of another task; a bare prediction has none."""
+    fitting = [name for name, schema in SCHEMAS.items() if schema.fields <= record.keys()]
+    if fitting and task not in fitting:
+        closest = max(fitting, key=lambda name: len(SCHEMAS[name].fields))
+        raise ValueError(f"it has the fields of {closest}")
 
 
 def _check_repeated(key: Key, label: Label, before: Answer, is_gold: bool) -> None:
     if is_gold:
-        raise ValueError(f"{_name(key)} was in line {before.line} already")
+        raise ValueError(f"{_format_key(key)} was in line {before.line} already")
     if label != before.label:
-        raise ValueError(f"{_name(key)} has another label than in line {before.line}")
+        raise ValueError(f"{_format_key(key)} has another label than in line {before.line}")
 
 
 def match(gold: Answers, predictions: Answers, task: str, missing: Missing) -> list[Pair]:
-    """Return each label with its prediction, in the order of the labels.
+    """Pair each label with its prediction, in the order of the labels.
 
-    DataError names a prediction that is for no label, and, if `missing` is "error", the first
-    label that has none. If it is "wrong", such a label is taken for mispredicted: as the other
-    one where the task has two, as none at all where it has more.
+    DataError names a prediction without a label and, if `missing` is "error", the first label
+    without a prediction. If it is "wrong", the prediction is taken to be the other label where
+    the task has two, and no label at all where it has more.
     """
     for key, answer in predictions.by_key.items():
         if key not in gold.by_key:
             raise DataError(
-                f"{predictions.path}, line {answer.line}: there is no {_name(key)} in {gold.path}."
+                f"{predictions.path}, line {answer.line}: "
+                f"there is no {_format_key(key)} in {gold.path}."
             )
     absent = [key for key in gold.by_key if key not in predictions.by_key]
     if absent and missing == "error":
         raise DataError(
             f"{predictions.path} lacks {plural(len(absent), 'prediction')} of "
-            f"{len(gold.by_key):,}; the first is {_name(absent[0])} (line "
-            f"{gold.by_key[absent[0]].line} of {gold.path}). Predict every record, or count what "
-            "is missing as wrong with --missing wrong."
+            f"{len(gold.by_key):,}; the first is {_format_key(absent[0])} (line "
+            f"{gold.by_key[absent[0]].line} of {gold.path}). Predict every record, or count "
+            "missing ones as wrong with --missing wrong."
         )
-    labels = SCHEMAS[task].labels
-    return [
-        Pair(key, label, _predicted(predictions.by_key.get(key), label, labels), tags)
-        for key, (label, tags, _) in gold.by_key.items()
-    ]
+    pairs = []
+    for key, (label, tags, _) in gold.by_key.items():
+        prediction = predictions.by_key.get(key)
+        predicted = _get_wrong_label(task, label) if prediction is None else prediction.label
+        pairs.append(Pair(key, label, predicted, tags))
+    return pairs
 
 
-def _predicted(answer: Answer | None, gold: Label, labels: Sequence[Label]) -> Label:
-    if answer is not None:
-        return answer.label
-    others = [label for label in labels if label != gold]
+def _get_wrong_label(task: str, right: Label) -> Label:
+    others = [label for label in SCHEMAS[task].labels if label != right]
     return others[0] if len(others) == 1 else None
 
 
-def _name(key: Key) -> str:
-    """Return how a message calls a key: `idx 5`, `passage 0, question 1, answer 5`."""
+def _format_key(key: Key) -> str:
+    """Return how a message names a key: `idx 5`, `passage 0, question 1, answer 5`."""
     words = ("idx",) if len(key) == 1 else ("passage", "question", "answer")
-    # An idx may be as long as a line, and hold what a terminal obeys.
+    # An idx may be as long as a line, and hold control characters.
     return ", ".join(f"{word} {shorten(idx)[1:-1]}" for word, idx in zip(words, key, strict=True))

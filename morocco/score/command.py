@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 def _complete_names(
     ctx: click.Context, param: click.Parameter, typed: str
 ) -> list[click.shell_completion.CompletionItem]:
-    """Offer tasks for the first name, and files for all."""
+    """Complete the first name to a task, and every name to a file."""
     from click.shell_completion import CompletionItem
 
     tasks = [] if ctx.params.get("names") else complete_task(ctx, param, typed)
@@ -32,7 +32,7 @@ def _complete_names(
     "--missing",
     type=click.Choice(["error", "wrong"]),
     default="error",
-    help="What a label without a prediction is.",
+    help="How a missing prediction counts.",
 )
 @click.option("--format", "form", type=click.Choice(["json", "table"]), default="json")
 def score(names: tuple[str, ...], missing: Any, form: Any) -> None:

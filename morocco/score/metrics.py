@@ -1,6 +1,6 @@
 """The arithmetic of the metrics: pure functions from labels and texts to numbers.
 
-What several numbers are summed to does not depend on their order, to the last bit.
+Sums do not depend on the order of what is summed, to the last bit.
 """
 
 from __future__ import annotations
@@ -24,14 +24,14 @@ def mean(numbers: Sequence[float]) -> float:
 
 
 def accuracy(gold: Labels, predicted: Labels) -> float:
-    """Return the share of labels that are right, 0 to 1."""
+    """Return the share of right predictions, 0 to 1."""
     return sum(g == p for g, p in zip(gold, predicted, strict=True)) / len(gold)
 
 
 def f1(gold: Labels, predicted: Labels, positive: Hashable) -> float:
     """Return F1 of one label against the rest, 0 to 1: 2 TP / (2 TP + FP + FN).
 
-    1 where the label is nowhere: nothing was to be found, and nothing was.
+    1 where neither gold nor predictions have the label: nothing to find, and nothing found.
     """
     both = sum(g == p == positive for g, p in zip(gold, predicted, strict=True))
     either = sum(g == positive for g in gold) + sum(p == positive for p in predicted)
@@ -39,19 +39,19 @@ def f1(gold: Labels, predicted: Labels, positive: Hashable) -> float:
 
 
 def macro_f1(gold: Labels, predicted: Labels) -> float:
-    """Return the plain mean of the one-vs-rest F1s of all labels that occur, 0 to 1.
+    """Return the unweighted mean of the one-vs-rest F1s of all labels that occur, 0 to 1.
 
-    A prediction that is None is of no label.
+    A prediction of None has no label.
     """
     labels = {*gold, *predicted} - {None}
     return mean([f1(gold, predicted, label) for label in labels])
 
 
 def matthews(gold: Labels, predicted: Labels, positive: Hashable) -> float:
-    """Return the Matthews correlation of two labels, -1 to 1.
+    """Return the Matthews correlation of two labels, -1 to 1 (Matthews 1975).
 
-    (TP TN - FP FN) / sqrt((TP + FP)(TP + FN)(TN + FP)(TN + FN)), and 0 where gold or predictions
-    hold one label only (Matthews 1975; the convention of scikit-learn).
+    (TP TN - FP FN) / sqrt((TP + FP)(TP + FN)(TN + FP)(TN + FN)); 0, as in scikit-learn, where all
+    of gold or all predictions have the same label.
     """
     pairs = Counter((g == positive, p == positive) for g, p in zip(gold, predicted, strict=True))
     tp, fn = pairs[True, True], pairs[True, False]
@@ -71,16 +71,16 @@ def exact_match(groups: Iterable[Hashable], right: Iterable[bool]) -> float:
 def normalise(text: str) -> str:
     """Return a text as RuCoS compares it: lower case, no ASCII punctuation, single spaces.
 
-    The normalisation of SQuAD 1.1 less its English articles; quotation marks « » and — stay.
+    This is the normalisation of SQuAD 1.1 without its English articles; « » and — stay.
     """
     return " ".join(text.lower().translate(_NO_PUNCTUATION).split())
 
 
 def match_text(predicted: str | None, answers: Iterable[str]) -> tuple[float, float]:
-    """Return the best F1 and the best exact match of a text among the answers, each 0 to 1.
+    """Return the best F1 and the best exact match of a text with any of the answers, each 0 to 1.
 
-    F1 is that of the words as multisets, as in SQuAD 1.1 and ReCoRD. Texts that are the same have
-    an F1 of 1 even if all of them is punctuation. No prediction scores 0.
+    F1 compares the words as multisets, as in SQuAD 1.1 and ReCoRD. Equal texts have an F1 of 1
+    even if they are all punctuation. No prediction scores 0.
     """
     if predicted is None:
         return 0.0, 0.0
@@ -98,12 +98,12 @@ def _words_f1(predicted: list[str], gold: list[str]) -> float:
 
 @dataclass(frozen=True)
 class Part:
-    """The correlation over a part of the records."""
+    """The correlation over some of the records."""
 
     mcc: float | None
-    """-1 to 1; None where there is no record."""
+    """-1 to 1; None without records."""
     labels: int
-    """How many records it is taken over."""
+    """Number of these records."""
 
 
 @dataclass(frozen=True)
@@ -114,9 +114,9 @@ class TagGroup:
     whole: Part
     """Over the records with any tag of the group."""
     composite: Mapping[str, Part]
-    """By all that a record says of the group, as it is written: "Double negation;Negation"."""
+    """By all tags that a record has of the group, as written: "Double negation;Negation"."""
     atomic: Mapping[str, Part]
-    """By each single tag, over all records that have it among others: "Negation"."""
+    """By single tag, over all records that have it, alone or not: "Negation"."""
 
 
 def correlate(pairs: Sequence[Pair]) -> float:
@@ -126,25 +126,27 @@ def correlate(pairs: Sequence[Pair]) -> float:
 
 
 def diagnose(pairs: Sequence[Pair]) -> tuple[TagGroup, ...]:
-    """Return the four groups; tags in alphabetical order."""
+    """Return the correlations of the four groups, each by tag in alphabetical order."""
     return tuple(_diagnose_group(name, pairs) for name in TAG_GROUPS.values())
 
 
 def _diagnose_group(name: str, pairs: Sequence[Pair]) -> TagGroup:
-    tagged = [(tags, pair) for pair in pairs for group, tags in pair.tags if group == name]
+    tagged: list[Pair] = []
     composite: dict[str, list[Pair]] = {}
     atomic: dict[str, list[Pair]] = {}
-    for tags, pair in tagged:
-        composite.setdefault(";".join(tags), []).append(pair)
-        for tag in set(tags):
-            atomic.setdefault(tag, []).append(pair)
-    whole = _measure([pair for _, pair in tagged])
-    return TagGroup(name, whole, _measure_all(composite), _measure_all(atomic))
+    for pair in pairs:
+        for tags in (tags for group, tags in pair.tags if group == name):
+            tagged.append(pair)
+            composite.setdefault(";".join(tags), []).append(pair)
+            for tag in set(tags):
+                atomic.setdefault(tag, []).append(pair)
+    return TagGroup(
+        name,
+        _correlate_part(tagged),
+        {tag: _correlate_part(composite[tag]) for tag in sorted(composite)},
+        {tag: _correlate_part(atomic[tag]) for tag in sorted(atomic)},
+    )
 
 
-def _measure_all(parts: Mapping[str, Sequence[Pair]]) -> dict[str, Part]:
-    return {tag: _measure(parts[tag]) for tag in sorted(parts)}
-
-
-def _measure(pairs: Sequence[Pair]) -> Part:
+def _correlate_part(pairs: Sequence[Pair]) -> Part:
     return Part(correlate(pairs) if pairs else None, len(pairs))

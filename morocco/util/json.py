@@ -6,7 +6,6 @@ import json
 from collections.abc import Iterator
 from math import isfinite
 from pathlib import Path
-from reprlib import repr as shorten
 from typing import Any
 
 from morocco.errors import DataError
@@ -49,29 +48,6 @@ def parse_line(text: bytes, path: Path, number: int) -> Object:
         shown = text.decode("utf-8", "replace")[:60]
         raise DataError(f"{path}, line {number}: not a JSON object: {shown!r}.")
     return value
-
-
-def take(record: Object, field: str, kind: type, needed: str) -> Any:
-    """Return a field of an object; ValueError where it is missing or of another type."""
-    if field not in record:
-        raise ValueError(f"`{field}` is missing")
-    if type(record[field]) is not kind:  # bool is an int to isinstance
-        raise ValueError(f"`{field}` must be {needed}, not {shorten(record[field])}")
-    return record[field]
-
-
-def take_list(record: Object, field: str) -> list[Object]:
-    """Return a field that is a list of objects; ValueError for any other."""
-    objects: list[Object] = take(record, field, list, "a list")
-    if not all(isinstance(entry, dict) for entry in objects):
-        raise ValueError(f"`{field}` must be a list of objects")
-    return objects
-
-
-def take_idx(record: Object) -> str:
-    """Return the `idx` as a text: the data has numbers, and texts that hold them."""
-    kind = str if isinstance(record.get("idx"), str) else int
-    return str(take(record, "idx", kind, "a whole number or a text"))
 
 
 _MAX_DIGITS = 19
