@@ -11,8 +11,7 @@ from morocco.logs.discovery import by_model_and_task
 from morocco.logs.log import Log
 from morocco.logs.record import Recorded, read_record
 from morocco.logs.submission import Entry, Submission
-from morocco.stats.grouping import Group, Series, TaskRuns, split
-from morocco.stats.speed import is_longer
+from morocco.stats.grouping import Group, Series, TaskRuns, group_runs
 
 Size = tuple[int, int]
 """Input and batch size."""
@@ -49,7 +48,7 @@ class CheckContext:
     def tasks(self) -> dict[tuple[str, str], TaskRuns]:
         """All runs, by model and task."""
         tasks = by_model_and_task(self.logs)
-        return {key: split(logs, "log", many_models=False) for key, logs in tasks.items()}
+        return {key: group_runs(logs, "log", many_models=False) for key, logs in tasks.items()}
 
     @cached_property
     def inits(self) -> list[Series]:
@@ -69,19 +68,13 @@ class CheckContext:
     @cached_property
     def measured(self) -> list[Group]:
         """The groups that have a speed: every run is longer than the start-up."""
-        return [group for group in self.timed if not find_too_short(group)]
+        return [group for group in self.groups if group.has_speed]
 
     def recorded(self) -> Iterator[tuple[Log, Recorded]]:
         """Yield the logs that have a record, and what it says."""
         for log in self.logs:
             if log.name in self.records:
                 yield log, self.records[log.name]
-
-
-def find_too_short(group: Group) -> list[Log]:
-    """Return the long runs that are no longer than the start-up alone."""
-    runs = group.long.runs
-    return [run.log for run in runs if not is_longer(run.time, group.init_time)]
 
 
 def by_size(logs: Iterable[Log]) -> dict[Size, list[Log]]:

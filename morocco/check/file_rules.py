@@ -12,8 +12,7 @@ from morocco.logs.discovery import by_model_and_task
 from morocco.logs.log import Log
 from morocco.logs.record import Recorded
 from morocco.logs.submission import Entry
-from morocco.stats.anomalies import has_reading
-from morocco.stats.grouping import find_period
+from morocco.stats.anomalies import compute_period, has_reading
 from morocco.util.units import Seconds
 
 GAP_FLOOR: Seconds = 0.5
@@ -128,7 +127,7 @@ def _is_backward(entry: Entry) -> bool:
 )
 def cadence(context: CheckContext) -> Iterator[Detail]:
     for log in context.logs:
-        period = find_period(log)
+        period = compute_period(log)
         if period is None:
             continue
         lines = enumerate(pairwise(log.samples), start=2)

@@ -9,8 +9,7 @@ from typing import Any
 
 from morocco.errors import DataError
 from morocco.logs.log import LogPath
-from morocco.stats.anomalies import COLD_START, WIDE_SPREAD
-from morocco.stats.grouping import USUAL_RUNS
+from morocco.stats.anomalies import COLD_START, USUAL_RUNS, WIDE_SPREAD
 from morocco.tasks import TASKS
 from morocco.util.files import read_toml
 

@@ -8,14 +8,19 @@ from collections.abc import Iterator, Sequence
 from math import isnan
 from statistics import median
 
-from morocco.check.context import CheckContext, by_size, find_too_short
+from morocco.check.context import CheckContext, by_size
 from morocco.check.result import Detail
 from morocco.check.rule import REMEASURE, rule
 from morocco.logs.discovery import by_model_and_task
 from morocco.logs.log import Log
 from morocco.logs.record import Recorded
-from morocco.stats.anomalies import find_short_work, find_slow_starts, find_spread
-from morocco.stats.grouping import find_late, first_ram
+from morocco.stats.anomalies import (
+    compute_first_ram,
+    find_late,
+    find_short_work,
+    find_slow_starts,
+    find_spread,
+)
 from morocco.util.units import Bytes, Seconds, format_bytes
 
 BUSY_END = 0.05
@@ -36,7 +41,8 @@ def late_clock(context: CheckContext) -> Iterator[Detail]:
         groups = [group for group in context.timed if group.long.logs[0].model == model]
         late = [log for group in groups for log in find_late(group)]
         if late:
-            inits = [ram for group in groups if (ram := first_ram(group.init.logs)) is not None]
+            firsts = (compute_first_ram(group.init.logs) for group in groups)
+            inits = [ram for ram in firsts if ram is not None]
             longs = [ram for log in late if (ram := log.samples[0].ram) is not None]
             what = f"{_format_range(longs)} at the first line, 1_1 runs {_format_range(inits)}"
             yield Detail.about(late, what)
@@ -126,13 +132,13 @@ def start_up(context: CheckContext) -> Iterator[Detail]:
     "speed",
     "NO",
     good="every long run takes longer than the start-up",
-    bad="no longer than the start-up, so there is no speed",
+    bad="not longer than the start-up, so there is no speed",
     todo="measure with a larger --input-size",
 )
 def speed(context: CheckContext) -> Iterator[Detail]:
     for group in context.timed:
-        for log in find_too_short(group):
-            yield Detail.about([log], f"{log.run_time:.1f} s, start-up {group.init_time:.1f} s")
+        for run in group.too_short:
+            yield Detail.about([run.log], f"{run.time:.1f} s, start-up {group.init_time:.1f} s")
 
 
 @rule(

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import PurePath
 
-from morocco.check.context import INIT_SIZE, Size, find_too_short
+from morocco.check.context import INIT_SIZE, Size
 from morocco.errors import DataError
 from morocco.logs.log import Log
 from morocco.logs.record import Recorded, read_record
@@ -17,7 +17,7 @@ from morocco.logs.submission import Entry, FailedRun, Submission
 from morocco.report.comparison import measure, measure_spread, read_group
 from morocco.report.model import Cell
 from morocco.stats.estimates import Estimate
-from morocco.stats.grouping import Clock, Group, TaskRuns, split
+from morocco.stats.grouping import Clock, Group, TaskRuns, group_runs
 from morocco.util.units import plural
 
 Key = tuple[str, str]
@@ -141,16 +141,12 @@ def choose(logs: Sequence[Log], failed: Sequence[Failed], clock: Clock, *, many:
     """
     if not logs:
         return Choice(None, _say_nothing_good(failed))
-    task = split(list(logs), clock, many)
-    usable = [group for group in task.groups if _is_usable(group)]
+    task = group_runs(list(logs), clock, many)
+    usable = [group for group in task.groups if group.has_speed]
     if not usable:
         return Choice(None, _find_reason(task, failed))
     best = max(usable, key=lambda group: (len(group.long.runs), get_size(group)))
     return Choice(best, None, tuple(get_size(group) for group in usable if group is not best))
-
-
-def _is_usable(group: Group) -> bool:
-    return bool(group.init.runs and group.long.runs) and not find_too_short(group)
 
 
 def get_size(group: Group) -> Size:
@@ -175,7 +171,7 @@ def _find_reason(task: TaskRuns, failed: Sequence[Failed]) -> str:
         return "no long runs" + _say_failed([f for f in failed if f.size != INIT_SIZE])
     if not task.init.runs or not any(group.long.runs for group in task.groups):
         return "no GPU reading to start the clock from"
-    short = [log for group in task.groups for log in find_too_short(group)]
+    short = [run.log for group in task.groups for run in group.too_short]
     names = ", ".join(PurePath(log.name).name for log in short)
     return f"{names}: not longer than the start-up, {task.groups[0].init_time:.1f} s"
 

@@ -10,12 +10,12 @@ from statistics import fmean, median, stdev
 from morocco.logs.log import Log
 from morocco.logs.record import Recorded
 from morocco.report.model import SCALED, Metric, Ratio, Readings
-from morocco.stats.anomalies import FEW_RUNS
+from morocco.stats.anomalies import MIN_RUNS
 from morocco.stats.grouping import Group
 from morocco.stats.speed import (
     SEED,
+    compute_interval,
     compute_rps,
-    find_interval,
     is_longer,
     resample_median,
     resample_rps,
@@ -201,11 +201,11 @@ def _mean(ratios: Sequence[float]) -> float:
 def _judge(value: float, drawn: _Drawn, runs: int) -> Ratio:
     if drawn is None:
         return Ratio(value, None, None, None)
-    low, high = find_interval(drawn)
+    low, high = compute_interval(drawn)
     real = low > 1 or high < 1
     return Ratio(
         value,
         low if low > 0 else None,
         high if isfinite(high) else None,
-        real if runs >= FEW_RUNS else None,
+        real if runs >= MIN_RUNS else None,
     )

@@ -1,8 +1,9 @@
-"""What runs are odd, and by how much: the arithmetic behind the doubts and the rules."""
+"""What is odd about runs, in numbers, and the warnings of `stats` about it."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import islice, pairwise
 from math import ceil, isfinite
 from operator import attrgetter
 from pathlib import PurePath
@@ -10,9 +11,13 @@ from statistics import fmean, median, stdev
 from typing import NamedTuple, TypeVar
 
 from morocco.logs.log import Log
-from morocco.stats.grouping import USUAL_RUNS, Group, Series, TimedRun, find_period, is_late
-from morocco.util.units import Seconds, plural
+from morocco.stats.grouping import Group, Series, TimedRun
+from morocco.util.units import Bytes, Seconds, plural
 
+USUAL_RUNS = 5
+"""What the leaderboard asks for."""
+MIN_RUNS = 3
+"""With fewer runs a single odd one moves the median."""
 SHORT_WORK: Seconds = 5.0
 """Start-up times vary by tenths of a second: several per cent of less work than this."""
 SHORT_WORK_SAMPLES = 30
@@ -22,7 +27,12 @@ WIDE_SPREAD = 0.05
 COLD_START = 0.25
 """(max - min) / median; warm starts differ by 1 to 5 %, cold ones take 1.25 to 4 times as long."""
 COLD_START_FLOOR: Seconds = 0.5
-"""A tiny model starts so fast that the machine's own jitter is a quarter of it."""
+"""A tiny model starts so fast that the jitter of the machine is a quarter of its start-up."""
+LATE_RAM: Bytes = 100 * 2**20
+LATE_RAM_TIMES = 4
+"""Loaded imports are 288 to 320 MB in the published logs, a process just started 1 to 15 MB."""
+_MAX_PERIODS = 100_000
+"""Nine hours of lines, enough for the sampling period; millions would fill the memory."""
 
 
 class Work(NamedTuple):
@@ -35,7 +45,7 @@ class Work(NamedTuple):
 
 
 class Speed(NamedTuple):
-    """One long run and its records a second."""
+    """A long run and its records a second."""
 
     rps: float
     run: TimedRun
@@ -51,12 +61,42 @@ class Spread(NamedTuple):
 
 
 def has_reading(log: Log) -> bool:
-    """Tell whether a line holds a reading: a closing line without any is usual."""
+    """Tell whether any line has a reading; a closing line normally has none."""
     return any(value is not None for sample in log.samples for value in sample[1:])
 
 
+def compute_period(log: Log) -> Seconds | None:
+    """Return the median gap between lines; None if all are of the same moment."""
+    moments = islice(log.columns["timestamp"], _MAX_PERIODS)
+    gaps = [gap for before, after in pairwise(moments) if (gap := after - before) > 0]
+    return median(gaps) if gaps else None
+
+
+def compute_first_ram(logs: Sequence[Log]) -> float | None:
+    """Return the median RAM at the first line; None if no log has a reading there."""
+    firsts = [ram for log in logs if (ram := log.samples[0].ram) is not None]
+    return median(firsts) if firsts else None
+
+
+def is_late(group: Group) -> bool:
+    """Tell whether the clock started late: long runs, unlike 1_1 runs, start with much RAM."""
+    return group.clock == "log" and _is_loaded(compute_first_ram(group.long.logs), group)
+
+
+def find_late(group: Group) -> list[Log]:
+    """Return the long runs whose own clock started late."""
+    return [log for log in group.long.logs if _is_loaded(log.samples[0].ram, group)]
+
+
+def _is_loaded(ram: float | None, group: Group) -> bool:
+    init = compute_first_ram(group.init.logs)
+    if ram is None or init is None:
+        return False
+    return ram - init > LATE_RAM and ram > LATE_RAM_TIMES * init
+
+
 def find_slow_starts(series: Series, limit: float = COLD_START) -> list[TimedRun]:
-    """Return the start-ups that take far longer than the fastest, if they differ too much."""
+    """Return the start-up runs far slower than the fastest, if they differ by over `limit`."""
     fastest, spread = series.times[0], series.times[-1] - series.times[0]
     if spread <= limit * median(series.times) or spread <= COLD_START_FLOOR:
         return []
@@ -64,9 +104,9 @@ def find_slow_starts(series: Series, limit: float = COLD_START) -> list[TimedRun
 
 
 def find_short_work(group: Group) -> Work | None:
-    """Return the work of a group that is too little to be timed well; its runs outlast start-up."""
+    """Return the work of a group that has a speed, if it is too short to be timed well."""
     work = median(group.long.times) - group.init_time
-    period = find_period(max(group.long.runs, key=attrgetter("time")).log)
+    period = compute_period(max(group.long.runs, key=attrgetter("time")).log)
     needed = max(SHORT_WORK, SHORT_WORK_SAMPLES * (period or 0))
     if period is None or work >= needed:
         return None
@@ -75,7 +115,7 @@ def find_short_work(group: Group) -> Work | None:
 
 
 def find_spread(group: Group, limit: float = WIDE_SPREAD) -> Spread | None:
-    """Return the speeds of a group if they vary too much; its runs outlast the start-up."""
+    """Return the spread of a group that has a speed, if it is wider than `limit`."""
     size, init = group.path.input_size, group.init_time
     speeds = tuple(Speed(size / (run.time - init), run) for run in group.long.runs)
     values = [speed.rps for speed in speeds]
@@ -84,46 +124,86 @@ def find_spread(group: Group, limit: float = WIDE_SPREAD) -> Spread | None:
     return Spread(stdev(values) / fmean(values), median(values), speeds)
 
 
-FEW_RUNS = 3
-"""With fewer runs one odd run moves the median."""
-_get_time = attrgetter("time")
+def find_warnings(groups: Sequence[Group]) -> Iterator[str]:
+    """Yield one warning per kind of anomaly, however many of the groups have it."""
+    inits = list({id(group.init): group.init for group in groups}.values())
+    series = [*inits, *(group.long for group in groups)]
+    yield from _warn(
+        f"Fewer than {MIN_RUNS} runs, so a single odd one decides; measure {USUAL_RUNS}, as the "
+        "leaderboard asks",
+        series,
+        lambda of_size: plural(len(of_size.runs), "run") if len(of_size.runs) < MIN_RUNS else None,
+    )
+    yield from _warn(
+        "No reading on any line, the process was not found: only the run time counts; measure "
+        "again",
+        series,
+        lambda of_size: _join_names(run.log for run in of_size.runs if not has_reading(run.log)),
+    )
+    yield from _warn("Left out, no GPU reading to start the clock from", series, _describe_untimed)
+    yield from _warn(
+        "Start-up times differ, as with a new image on a cold disk, or with a run that was cut "
+        "off; measure these again",
+        inits,
+        _describe_slow_starts,
+    )
+    yield from _warn(
+        "The clock started late, so the speed is too high; use --clock gpu, or measure again",
+        groups,
+        lambda group: "" if is_late(group) else None,
+    )
+    yield from _warn("Too little work to time it well; use a larger input", groups, _describe_work)
+    yield from _warn(
+        "The speed varies between runs; measure the odd ones again", groups, _describe_spread
+    )
+    yield from _warn(
+        "The speed has no upper bound (rps_high), because some runs are hardly longer than some "
+        "start-ups; use a larger input, and measure slow start-ups again",
+        groups,
+        lambda group: None if isfinite(group.interval[1]) else "",
+    )
 
 
-def _find_few(series: Series) -> str | None:
-    return plural(len(series.runs), "run") if len(series.runs) < FEW_RUNS else None
+_Subject = TypeVar("_Subject", Series, Group)
 
 
-def _find_null(series: Series) -> str | None:
-    return _list_files(run.log for run in series.runs if not has_reading(run.log))
+def _warn(
+    what: str, subjects: Iterable[_Subject], describe: Callable[[_Subject], str | None]
+) -> Iterator[str]:
+    """Yield a warning that lists the subjects for which `describe` returns a text, maybe empty."""
+    described = ((subject.label, describe(subject)) for subject in subjects)
+    details = [(label, detail) for label, detail in described if detail is not None]
+    if not any(detail for _, detail in details):
+        labels = ", ".join(label for label, _ in details)
+        yield from [f"{what}: {labels}"] if labels else []
+    else:
+        start = "\n  " if len(details) > 1 else " "
+        yield f"{what}:" + "".join(f"{start}{label}: {detail}" for label, detail in details)
 
 
-def _find_left_out(series: Series) -> str | None:
+def _describe_untimed(series: Series) -> str | None:
     timed = {run.log.name for run in series.runs}
-    return _list_files(log for log in series.logs if log.name not in timed)
+    return _join_names(log for log in series.logs if log.name not in timed)
 
 
-def _find_cold(series: Series) -> str | None:
+def _describe_slow_starts(series: Series) -> str | None:
     slow = find_slow_starts(series)
-    fastest = _show_run(min(series.runs, key=_get_time))
-    return f"{', '.join(map(_show_run, slow))}; the fastest: {fastest}" if slow else None
+    fastest = _format_run(min(series.runs, key=attrgetter("time")))
+    return f"{', '.join(map(_format_run, slow))}; the fastest: {fastest}" if slow else None
 
 
-def _show_run(run: TimedRun) -> str:
+def _format_run(run: TimedRun) -> str:
     return f"{PurePath(run.log.name).name} {run.time:.1f} s"
 
 
-def _find_late(group: Group) -> str | None:
-    return "" if is_late(group) else None
-
-
-def _find_short(group: Group) -> str | None:
+def _describe_work(group: Group) -> str | None:
     work = find_short_work(group)
     if work is None:
         return None
     return f"{work.time:.1f} s, {work.samples:.0f} samples; --input-size {work.enough} would do"
 
 
-def _find_spread(group: Group) -> str | None:
+def _describe_spread(group: Group) -> str | None:
     spread = find_spread(group)
     if spread is None:
         return None
@@ -132,65 +212,5 @@ def _find_spread(group: Group) -> str | None:
     return f"{spread.variation:.0%}; {name} has {odd.rps:.4g}, the median is {spread.median:.4g}"
 
 
-def _find_unbounded(group: Group) -> str | None:
-    return None if isfinite(group.interval[1]) else ""
-
-
-def _list_files(logs: Iterable[Log]) -> str | None:
+def _join_names(logs: Iterable[Log]) -> str | None:
     return ", ".join(PurePath(log.name).name for log in logs) or None
-
-
-_Checked = TypeVar("_Checked", Series, Group)
-_Checks = tuple[tuple[str, Callable[[_Checked], str | None]], ...]
-
-SERIES_CHECKS: _Checks[Series] = (
-    (
-        f"Fewer than {FEW_RUNS} runs: one odd run decides, and the interval says little; make it "
-        f"{USUAL_RUNS}, as the leaderboard asks",
-        _find_few,
-    ),
-    (
-        "No reading on any line, the process was not found: the run time counts, the memory is "
-        "unknown; measure again",
-        _find_null,
-    ),
-    ("Left out, no GPU reading to start the clock from", _find_left_out),
-)
-INIT_CHECKS: _Checks[Series] = (
-    *SERIES_CHECKS,
-    (
-        "Start-up times differ: the first runs of a fresh image are slow, a run that was cut off "
-        "is short, and either makes the speed wrong; measure these again",
-        _find_cold,
-    ),
-)
-GROUP_CHECKS: _Checks[Group] = (
-    (
-        "The clock started late, with the task already loaded, so the speed is too high; use "
-        "--clock gpu, or measure again",
-        _find_late,
-    ),
-    ("Too little work beside the start-up to time it well; use a larger input", _find_short),
-    ("The speed varies from run to run; measure the odd ones again", _find_spread),
-    (
-        "The speed has no upper bound (rps_high), some runs are hardly longer than some "
-        "start-ups; use a larger input, and measure slow start-ups again",
-        _find_unbounded,
-    ),
-)
-
-
-def check(checks: _Checks[_Checked], subjects: Sequence[_Checked]) -> Iterator[str]:
-    """Yield one warning a check, however many it concerns: one tool's logs share their faults."""
-    for what, find in checks:
-        details = [(subject.label, find(subject)) for subject in subjects]
-        found = [(label, detail) for label, detail in details if detail is not None]
-        if found:
-            yield _say(what, found)
-
-
-def _say(what: str, found: list[tuple[str, str]]) -> str:
-    if not any(detail for _, detail in found):
-        return f"{what}: {', '.join(label for label, _ in found)}"
-    start = "\n  " if len(found) > 1 else " "
-    return f"{what}:" + "".join(f"{start}{label}: {detail}" for label, detail in found)

@@ -1,32 +1,33 @@
-"""From logs to estimates: start-up time, speed, memory, and how far each can be believed.
+"""Compute estimates from logs: start-up time, speed and memory, and how reliable they are.
 
-Pure functions: logs in, numbers and plain-English warnings out. Runs are grouped by model, task,
-input size and batch size; groups are never pooled. The `1_1` runs of a task are its start-up.
+Runs are grouped by model, task, input size and batch size; groups are never pooled. The `1_1` runs
+of a task measure its start-up.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from math import isfinite
+from pathlib import PurePath
 from statistics import median
 
 from morocco.errors import DataError
 from morocco.logs.discovery import Collection, by_model_and_task
-from morocco.stats.anomalies import GROUP_CHECKS, INIT_CHECKS, SERIES_CHECKS, check
-from morocco.stats.grouping import Clock, Group, find_faults, find_group_faults, split
+from morocco.stats.anomalies import USUAL_RUNS, find_warnings, is_late
+from morocco.stats.grouping import Clock, Group, Series, TaskRuns, group_runs
 from morocco.stats.speed import compute_rps
 from morocco.util.units import GIB, Seconds
 
 
 @dataclass(frozen=True)
 class Estimate:
-    """What the runs of one model, task, input size and batch size tell."""
+    """What the runs of one model, task, input size and batch size measure."""
 
     model: str
     task: str
     gpu_ram: float | None
-    """GB (2^30): median peak of the 1_1 runs; None where none was seen on a GPU."""
+    """GB (2^30): median peak of the 1_1 runs; None if none was seen on a GPU."""
     rps: float
     """Records a second: median over the long runs of input_size / (run time - init_time)."""
     init_time: Seconds
@@ -34,20 +35,20 @@ class Estimate:
     input_size: int
     batch_size: int
     runs: int
-    """Long runs that count."""
+    """Number of long runs used."""
     init_runs: int
-    """1_1 runs that count."""
+    """Number of 1_1 runs used."""
     rps_low: float | None
-    """Lower end of the 95 % interval of `rps`; None where there is but one run of either kind."""
+    """Lower end of the 95 % interval of `rps`; None for a single run of either kind."""
     rps_high: float | None
-    """Upper end; None where the runs are too short to bound the speed."""
+    """Upper end; None also if the runs are too short to bound the speed."""
     gpu_ram_batch: float | None
-    """GB (2^30): highest peak of the long runs; None where none was seen on a GPU."""
+    """GB (2^30): highest peak of the long runs; None if none was seen on a GPU."""
 
 
 @dataclass(frozen=True)
 class Stats:
-    """The estimates of one call, sorted, and why some should not be believed."""
+    """The estimates of one call, sorted, and warnings about those that are not reliable."""
 
     estimates: tuple[Estimate, ...]
     warnings: tuple[str, ...]
@@ -56,7 +57,7 @@ class Stats:
 
 
 class IncompleteStats(DataError):
-    """Some logs give no numbers; `stats` holds those of the others."""
+    """Some logs give no estimate; `stats` holds the estimates of the others."""
 
     def __init__(self, message: str, stats: Stats) -> None:
         super().__init__(message)
@@ -66,39 +67,72 @@ class IncompleteStats(DataError):
 def estimate(collection: Collection, clock: Clock = "log") -> Stats:
     """Return one estimate for each model, task, input size and batch size, sorted by them.
 
-    `clock` "gpu" recomputes logs whose clock started late from their first GPU reading; runs
+    `clock` "gpu" times runs from their first GPU reading, for logs whose clock started late; runs
     without one are left out. IncompleteStats lists every task that lacks runs and every run that
     has no speed because it is not longer than the start-up.
     """
     logs = sorted(collection.logs, key=lambda log: (log.model, log.path, log.name))
     many = collection.many_models
-    tasks = [split(of_task, clock, many) for of_task in by_model_and_task(logs).values()]
-    faults = [fault for task in tasks for fault in find_faults(task)]
-    groups: list[Group] = []
-    for group in (group for task in tasks for group in task.groups):
-        found = list(find_group_faults(group))
-        faults += found
-        groups += [group] if group.init.runs and not found else []
-    stats = summarise(groups, many)
+    tasks = [group_runs(of_task, clock, many) for of_task in by_model_and_task(logs).values()]
+    groups = [group for task in tasks for group in task.groups]
+    stats = summarise([group for group in groups if group.has_speed], many)
+    faults = [fault for task in tasks for fault in _find_task_faults(task)]
+    faults += [fault for group in groups for fault in _find_group_faults(group)]
     if faults:
         raise IncompleteStats("\n".join(faults), stats)
     return stats
 
 
+def _find_task_faults(task: TaskRuns) -> Iterator[str]:
+    """Yield why a whole task has no estimate, and what to do about it."""
+    folder = _get_folder(task.init, *(group.long for group in task.groups))
+    for logs, kind, what, size, batch in (
+        (task.init.logs, "1_1", "init time", 1, 1),
+        (task.groups, "long", "speed", 2000, 32),
+    ):
+        if not logs:
+            yield (
+                f"{folder} has no {kind} runs, so its {what} is unknown. Add them: "
+                f"`morocco bench … -o {folder}/{size}_{batch}_01.jsonl --input-size {size} "
+                f"--batch-size {batch}`, {USUAL_RUNS} times (_01 to _{USUAL_RUNS:02d})."
+            )
+    yield from _find_untimed(task.init)
+
+
+def _find_group_faults(group: Group) -> Iterator[str]:
+    """Yield why one size has no estimate, and what to do about it."""
+    yield from _find_untimed(group.long)
+    if group.too_short:
+        names = ", ".join(run.log.name for run in group.too_short)
+        hint = " The clock of these logs started late: try --clock gpu." if is_late(group) else ""
+        yield (
+            f"{names}: not longer than the start-up alone ({group.init_time:.3f} s, median of "
+            f"{group.init.label}), so there is no speed. Use a larger --input-size than "
+            f"{group.path.input_size}, or measure again what was cut off.{hint}"
+        )
+
+
+def _find_untimed(series: Series) -> Iterator[str]:
+    if series.logs and not series.runs:
+        yield (
+            f"{_get_folder(series)}: no run of {series.label} has a GPU reading for --clock gpu to "
+            "start from. Omit the option."
+        )
+
+
+def _get_folder(*several: Series) -> PurePath:
+    """Return the folder of the logs of a task, as the user named it."""
+    return next(PurePath(log.name).parent for series in several for log in series.logs)
+
+
 def summarise(groups: Sequence[Group], many_models: bool) -> Stats:
-    """Return one estimate for each group, in their order; every run outlasts its start-up."""
-    inits = {id(group.init): group.init for group in groups}
-    warnings = (
-        *check(INIT_CHECKS, list(inits.values())),
-        *check(SERIES_CHECKS, [group.long for group in groups]),
-        *check(GROUP_CHECKS, groups),
-    )
-    return Stats(tuple(map(_estimate, groups)), warnings, many_models)
+    """Return one estimate for each group, in their order; each of them must have a speed."""
+    return Stats(tuple(map(_estimate, groups)), tuple(find_warnings(groups)), many_models)
 
 
 def _estimate(group: Group) -> Estimate:
     path, (low, high) = group.path, group.interval
-    known = min(len(group.init.runs), len(group.long.runs)) > 1  # one run says nothing of others
+    known = min(len(group.init.runs), len(group.long.runs)) > 1  # one run has no spread
     init_peaks, peaks = group.init.gpu_peaks, group.long.gpu_peaks
     return Estimate(
         model=group.long.logs[0].model,

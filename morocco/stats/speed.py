@@ -1,4 +1,4 @@
-"""The speed of a model from run times, and how sure it is: pure arithmetic."""
+"""The speed of a model from run times, and its interval: pure arithmetic."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ TAIL = RESAMPLES * 25 // 1000
 """The interval runs from the 25th smallest to the 25th largest resample: 95 %, no interpolation."""
 SEED = 1
 RESOLUTION: Seconds = 0.001
-"""Timestamps are exact to milliseconds; less than that is no difference."""
+"""Timestamps are exact to milliseconds; smaller differences mean nothing."""
 
 
 def bootstrap_rps(
@@ -21,13 +21,13 @@ def bootstrap_rps(
 ) -> tuple[float, float]:
     """Return the 95 % interval of the speed in records a second; inf where it has no bound.
 
-    Percentile bootstrap (Efron 1979): both kinds of run are resampled with replacement, each on
-    its own. Seeded afresh, so the same times give the same interval whatever else is asked.
+    Percentile bootstrap (Efron 1979): start-up runs and long runs are resampled with replacement,
+    independently. Freshly seeded, so the same times always give the same interval.
     """
-    return find_interval(resample_rps(input_size, init_times, run_times, Random(SEED)))
+    return compute_interval(resample_rps(input_size, init_times, run_times, Random(SEED)))
 
 
-def find_interval(resamples: Iterable[float]) -> tuple[float, float]:
+def compute_interval(resamples: Iterable[float]) -> tuple[float, float]:
     """Return the 95 % interval of `RESAMPLES` numbers."""
     ordered = sorted(resamples)
     return ordered[TAIL - 1], ordered[-TAIL]
@@ -44,7 +44,7 @@ def resample_rps(
 
 def resample_median(values: Sequence[float], random: Random) -> list[float]:
     """Return the median of each resample."""
-    return [_middle(sample) for sample in _resample(values, random)]
+    return [_compute_median(sample) for sample in _resample(values, random)]
 
 
 def compute_rps(input_size: int, init_time: Seconds, run_times: list[Seconds]) -> float:
@@ -56,16 +56,17 @@ def compute_rps(input_size: int, init_time: Seconds, run_times: list[Seconds]) -
 
 
 def is_longer(run_time: Seconds, init_time: Seconds) -> bool:
+    """Tell whether a run outlasts the start-up; one that does not is too short for a speed."""
     return run_time - init_time >= RESOLUTION
 
 
-def _middle(times: list[Seconds]) -> Seconds:
+def _compute_median(times: list[Seconds]) -> Seconds:
     """Return the median of sorted times; `statistics.median` costs twice as much here."""
     return (times[len(times) // 2] + times[(len(times) - 1) // 2]) / 2
 
 
 def _resample(times: Sequence[Seconds], random: Random) -> Iterator[list[Seconds]]:
-    """Yield `RESAMPLES` sorted resamples; drawn at once, which is several times faster."""
+    """Yield `RESAMPLES` sorted resamples; drawing all at once is several times faster."""
     size = len(times)
     drawn = random.choices(sorted(times), k=size * RESAMPLES)
     return (sorted(drawn[start : start + size]) for start in range(0, len(drawn), size))
