@@ -115,11 +115,10 @@ def format_progress(progress: Progress) -> str:
 
 def summarise(record: RunRecord, output: Path | None) -> str:
     """Return what a run came to, in one line."""
-    predicted = record.predictions.count if record.predictions else 0
     parts = [
-        f"{record.task}: {plural(record.input_size, 'record')} in {record.run_time or 0:.2f} s, "
-        "start-up included",
-        plural(predicted, "prediction"),
+        f"{record.task}: {plural(record.input_size or 0, 'record')} in "
+        f"{record.run_time or 0:.2f} s, start-up included",
+        plural(record.prediction_count or 0, "prediction"),
         f"peak RAM {_number(record.peaks.ram, GIB)} GB",
     ]
     if record.peaks.gpu_ram is not None:

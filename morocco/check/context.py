@@ -9,7 +9,7 @@ from functools import cached_property
 from morocco.check.profile import Profile
 from morocco.logs.discovery import by_model_and_task
 from morocco.logs.log import Log
-from morocco.logs.record import Recorded, read_record
+from morocco.logs.record import RunRecord
 from morocco.logs.submission import Entry, Submission
 from morocco.stats.grouping import Group, Series, TaskRuns, group_runs
 
@@ -39,10 +39,9 @@ class CheckContext:
         return tuple(entry.log for entry in self.entries if entry.log is not None)
 
     @cached_property
-    def records(self) -> dict[str, Recorded]:
-        """What the records say, by the name of their log."""
-        told = ((entry.name, entry.record) for entry in self.entries)
-        return {name: read_record(record) for name, record in told if record is not None}
+    def records(self) -> dict[str, RunRecord]:
+        """The records that can be read, by the name of their log."""
+        return {entry.name: entry.record for entry in self.entries if entry.record is not None}
 
     @cached_property
     def tasks(self) -> dict[tuple[str, str], TaskRuns]:
@@ -70,8 +69,8 @@ class CheckContext:
         """The groups that have a speed: every run is longer than the start-up."""
         return [group for group in self.groups if group.has_speed]
 
-    def recorded(self) -> Iterator[tuple[Log, Recorded]]:
-        """Yield the logs that have a record, and what it says."""
+    def recorded(self) -> Iterator[tuple[Log, RunRecord]]:
+        """Yield the logs that have a record, with it."""
         for log in self.logs:
             if log.name in self.records:
                 yield log, self.records[log.name]

@@ -10,7 +10,7 @@ from morocco.check.result import Detail, name_file
 from morocco.check.rule import REMEASURE, RERUN, rule
 from morocco.logs.discovery import by_model_and_task
 from morocco.logs.log import Log
-from morocco.logs.record import Recorded
+from morocco.logs.record import RunRecord
 from morocco.logs.submission import Entry
 from morocco.stats.anomalies import compute_period, has_reading
 from morocco.util.units import Seconds
@@ -164,7 +164,7 @@ def gpu(context: CheckContext) -> Iterator[Detail]:
         if log.gpu_ram is not None or not has_reading(log):
             continue
         record = context.records.get(log.name)
-        if record and record.gpus and record.gpus_chosen != "none":
+        if record and record.gpus and record.arguments.get("gpus") != "none":
             yield Detail.about([log], f"given {len(record.gpus)}")
         elif log.model in on_gpu:
             yield Detail.about([log])
@@ -253,19 +253,19 @@ def _may_disturb(log: Log, other: Log, context: CheckContext) -> bool:
     one, two = context.records.get(log.name), context.records.get(other.name)
     same_host = False
     if one and two:
-        if _differ(one.host_name, two.host_name) or _differ(one.machine, two.machine):
+        if _differ(one.host.name, two.host.name) or _differ(one.machine, two.machine):
             return False
         if _uuids(one) and _uuids(two):
             return not _uuids(one).isdisjoint(_uuids(two))
-        same_host = bool(one.host_name) and one.host_name == two.host_name
+        same_host = bool(one.host.name) and one.host.name == two.host.name
     return log.model == other.model or same_host
 
 
 def _differ(one: str | None, two: str | None) -> bool:
-    return one is not None and two is not None and one != two
+    return bool(one and two and one != two)
 
 
-def _uuids(record: Recorded) -> set[str]:
+def _uuids(record: RunRecord) -> set[str]:
     return {gpu.uuid for gpu in record.gpus or () if gpu.uuid}
 
 

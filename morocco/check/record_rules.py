@@ -10,13 +10,11 @@ from morocco.check.result import Detail
 from morocco.check.rule import REMEASURE, rule
 from morocco.logs.discovery import by_model_and_task
 from morocco.logs.log import Log
-from morocco.logs.record import AGREEMENT, Recorded
+from morocco.logs.record import GPU_IN_USE, TIME_TOLERANCE, RunRecord
 from morocco.util.units import GIB, format_bytes, plural
 
 MEMORY_TOLERANCE = 0.1
 """A machine of 96 GB reports a few per cent less."""
-_SHARED_LOAD = "in use by others"
-"""Part of a warning of `bench` about what the rule `foreign-load` judges."""
 
 
 @rule(
@@ -46,7 +44,7 @@ def same_run(context: CheckContext) -> Iterator[Detail]:
             yield Detail.about([log], what)
 
 
-def _find_contradictions(log: Log, record: Recorded) -> Iterator[str]:
+def _find_contradictions(log: Log, record: RunRecord) -> Iterator[str]:
     path = log.path
     for recorded, named in (
         (record.task, path.task),
@@ -55,9 +53,10 @@ def _find_contradictions(log: Log, record: Recorded) -> Iterator[str]:
     ):
         if recorded is not None and recorded != named:
             yield f"the record says {recorded}, the name {named}"
-    if record.started is not None and abs(record.started - log.samples[0].timestamp) > AGREEMENT:
+    start = record.start_time
+    if start is not None and abs(start - log.samples[0].timestamp) > TIME_TOLERANCE:
         yield "the record is from another time"
-    elif record.run_time is not None and abs(record.run_time - log.run_time) > AGREEMENT:
+    elif record.run_time is not None and abs(record.run_time - log.run_time) > TIME_TOLERANCE:
         yield f"the record says {record.run_time:.2f} s, the log {log.run_time:.2f} s"
 
 
@@ -82,13 +81,13 @@ def one_machine(context: CheckContext) -> Iterator[Detail]:
         yield from details or _find_different([(log, r.machine) for log, r in runs], "machine")
 
 
-def _describe_machine(record: Recorded) -> dict[str, str]:
+def _describe_machine(record: RunRecord) -> dict[str, str]:
     """Return what decides the speed of a machine, as far as it is known."""
     gpus = record.gpus
     facts = {
-        "CPU": record.cpu,
-        "cores:": record.cores,
-        "RAM:": None if record.ram is None else f"{record.ram / GIB:.0f} GB",
+        "CPU": record.host.cpu,
+        "cores:": record.host.cores,
+        "RAM:": record.host.ram and f"{record.host.ram / GIB:.0f} GB",
         "GPUs:": None if gpus is None else _join(gpu.name for gpu in gpus) or "none",
         "GPU memory:": _join(gpu.memory and format_bytes(gpu.memory) for gpu in gpus or ()),
         "driver": _join(gpu.driver for gpu in gpus or ()),
@@ -124,10 +123,11 @@ def one_image(context: CheckContext) -> Iterator[Detail]:
 )
 def one_input(context: CheckContext) -> Iterator[Detail]:
     for runs in _group_by_task(context):
-        yield from _find_different([(log, record.data) for log, record in runs], "SHA-256")
+        digests = [(log, record.data.sha256 or None) for log, record in runs]
+        yield from _find_different(digests, "SHA-256")
 
 
-def _group_by_task(context: CheckContext) -> Iterator[list[tuple[Log, Recorded]]]:
+def _group_by_task(context: CheckContext) -> Iterator[list[tuple[Log, RunRecord]]]:
     """Yield the runs of each task of each model, as far as they have records."""
     for logs in by_model_and_task(context.logs).values():
         yield [(log, context.records[log.name]) for log in logs if log.name in context.records]
@@ -149,7 +149,11 @@ def _find_different(runs: Iterable[tuple[Log, str | None]], what: str) -> Iterat
     needs_records=True,
 )
 def foreign_load(context: CheckContext) -> Iterator[Detail]:
-    yield from _judge_each(context, lambda record: dict.fromkeys(record.foreign))
+    def list_processes(record: RunRecord) -> Iterable[str]:
+        processes = record.gpus_before.processes if record.gpus_before else ()
+        return dict.fromkeys(process.name or "a hidden process" for process in processes)
+
+    yield from _judge_each(context, list_processes)
 
 
 @rule(
@@ -161,8 +165,10 @@ def foreign_load(context: CheckContext) -> Iterator[Detail]:
     needs_records=True,
 )
 def warnings(context: CheckContext) -> Iterator[Detail]:
-    def find_own(record: Recorded) -> Iterator[str]:
-        yield " ".join(text for text in record.warnings if _SHARED_LOAD not in text)
+    def find_own(record: RunRecord) -> Iterator[str]:
+        coded = zip(record.warnings, record.warning_codes, strict=True)
+        # The rule foreign-load judges GPUs in use.
+        yield " ".join(text for text, code in coded if text and code != GPU_IN_USE)
 
     yield from _judge_each(context, find_own)
 
@@ -182,7 +188,7 @@ def reference_machine(context: CheckContext) -> Iterator[Detail]:
 
 
 def _judge_each(
-    context: CheckContext, judge: Callable[[Recorded], Iterable[str]]
+    context: CheckContext, judge: Callable[[RunRecord], Iterable[str]]
 ) -> Iterator[Detail]:
     """Yield what is wrong with each record, merged for the logs of a model that have the same."""
     judged = ((log, ", ".join(judge(record))) for log, record in context.recorded())
@@ -197,7 +203,7 @@ def _merge(faults: Iterable[tuple[Log, str]]) -> Iterator[Detail]:
     yield from (Detail.about(of_text, what) for (_, what), of_text in logs.items())
 
 
-def _compare(record: Recorded, machine: Machine) -> Iterator[str]:
+def _compare(record: RunRecord, machine: Machine) -> Iterator[str]:
     """Yield how the machine of a run differs from the one that is asked for."""
     gpus = record.gpus or ()
     names = [gpu.name for gpu in gpus if gpu.name]
@@ -208,10 +214,10 @@ def _compare(record: Recorded, machine: Machine) -> Iterator[str]:
         yield f"{_join(dict.fromkeys(names))}, not {machine.gpu}"
     if machine.gpu_ram and any(_is_off(memory, machine.gpu_ram) for memory in memories):
         yield f"GPU memory {_join(f'{size:.0f}' for size in memories)} GB, not {machine.gpu_ram:g}"
-    if machine.cores and record.cores and record.cores != machine.cores:
-        yield f"{plural(record.cores, 'core')}, not {machine.cores}"
-    if machine.ram and record.ram and _is_off(record.ram / GIB, machine.ram):
-        yield f"{record.ram / GIB:.0f} GB of RAM, not {machine.ram:g}"
+    if machine.cores and record.host.cores not in (0, machine.cores):
+        yield f"{plural(record.host.cores, 'core')}, not {machine.cores}"
+    if machine.ram and record.host.ram and _is_off(record.host.ram / GIB, machine.ram):
+        yield f"{record.host.ram / GIB:.0f} GB of RAM, not {machine.ram:g}"
 
 
 def _is_off(size: float, wanted: float) -> bool:

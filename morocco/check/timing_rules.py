@@ -13,7 +13,7 @@ from morocco.check.result import Detail
 from morocco.check.rule import REMEASURE, rule
 from morocco.logs.discovery import by_model_and_task
 from morocco.logs.log import Log
-from morocco.logs.record import Recorded
+from morocco.logs.record import RunRecord
 from morocco.stats.anomalies import (
     compute_first_ram,
     find_late,
@@ -70,7 +70,7 @@ def finished(context: CheckContext) -> Iterator[Detail]:
 def _judge_ends(logs: Sequence[Log], context: CheckContext) -> Iterator[Detail]:
     records = {log.name: context.records.get(log.name) for log in logs}
     usual_time = median(log.run_time for log in logs)
-    counts = Counter(record.predictions for record in records.values() if record)
+    counts = Counter(record.prediction_count for record in records.values() if record)
     ((usual_count, _),) = counts.most_common(1) or [(None, 0)]
     for log in logs:
         record = records[log.name]
@@ -83,19 +83,19 @@ def _judge_ends(logs: Sequence[Log], context: CheckContext) -> Iterator[Detail]:
             yield Detail.about([log], what)
 
 
-def _find_failures(record: Recorded, log: Log, usual: int | None) -> Iterator[str]:
+def _find_failures(record: RunRecord, log: Log, usual: int | None) -> Iterator[str]:
     if record.exit_code != 0:
         yield f"exit code {record.exit_code}"
     if record.failure is not None:
-        yield f"failed: {record.failure}"
+        yield f"failed: {record.failure.kind}"
     if record.records_fed is not None and record.records_fed < log.path.input_size:
         yield f"{record.records_fed:,} of {log.path.input_size:,} records fed"
     if not log.samples[-1].is_closing:
         yield "no closing line"
-    if record.predictions == 0:
+    if record.prediction_count == 0:
         yield "no predictions"
-    elif record.predictions != usual and None not in (record.predictions, usual):
-        yield f"{record.predictions:,} predictions, other runs {usual:,}"
+    elif record.prediction_count != usual and None not in (record.prediction_count, usual):
+        yield f"{record.prediction_count:,} predictions, other runs {usual:,}"
 
 
 def _find_cut_signs(log: Log, usual: Seconds, limit: float) -> Iterator[str]:

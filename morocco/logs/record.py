@@ -1,25 +1,31 @@
-"""The run record: what ran, where, and how it ended; written beside the log."""
+"""The run record: what ran, where, and how it ended; the JSON file beside a log."""
 
 from __future__ import annotations
 
 import hashlib
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, is_dataclass, replace
 from datetime import datetime, timezone
-from math import isfinite
-from typing import Any
+from functools import cache
+from types import NoneType
+from typing import Any, get_args, get_origin, get_type_hints
 
 from morocco.hardware.info import GpuInfo, GpuProcess, HostInfo
 from morocco.targets.target import Identity
+from morocco.util.json import parse_object
 from morocco.util.units import GIB, Bytes, Seconds
 
 FORMAT = 1
+TIME_TOLERANCE: Seconds = 0.1
+"""A log and its record may differ by this much: the last sample may come after the end."""
+GPU_IN_USE = "gpu-in-use"
+"""The code of the warning that others were using a GPU before the start."""
 
 
 @dataclass(frozen=True)
 class Failure:
-    """Why a run is no good."""
+    """Why a run failed."""
 
     kind: str
     """The name of the error's class: OutOfMemory, TimedOut …"""
@@ -28,7 +34,7 @@ class Failure:
 
 @dataclass(frozen=True)
 class DataFile:
-    """What was fed."""
+    """The data that was fed."""
 
     path: str
     sha256: str
@@ -36,23 +42,23 @@ class DataFile:
 
 @dataclass(frozen=True)
 class Output:
-    """What came back."""
+    """What the target printed."""
 
-    count: int
-    """Lines that hold something."""
+    count: int | None
+    """Lines that are not blank."""
     sha256: str
     """Of all bytes of stdout."""
     first: str | None
-    """When the first bytes came, UTC."""
+    """When the first bytes arrived, UTC."""
     last: str | None
 
 
 @dataclass(frozen=True)
 class GpusBefore:
-    """The GPUs just before the start: whatever is here belongs to others."""
+    """The GPUs just before the start: everything here belongs to others."""
 
     used: tuple[Bytes | None, ...]
-    """By GPU, in the order of `gpus`."""
+    """Memory of each GPU, in the order of `gpus`."""
     processes: tuple[GpuProcess, ...]
 
 
@@ -63,65 +69,94 @@ class Peaks:
     ram: Bytes | None = None
     gpu_ram: Bytes | None = None
     gpu_ram_source: str | None = None
-    """`process` as the driver tells it; `device`: the GPU's use beyond that before the start."""
+    """`process`: as the driver reports it; `device`: the GPU's use above that before the start."""
 
 
 @dataclass(frozen=True)
 class Monitor:
-    """What the measuring itself took."""
+    """What the measurement itself took."""
 
     samples_due: int
     samples_missed: int
     cpu_time: Seconds
-    """Of morocco's whole process, from the start of the target to its end."""
+    """Of the whole morocco process, from the start of the target to its end."""
 
 
 @dataclass(frozen=True)
 class RunRecord:
-    """Everything a log does not say; `to_json` is the file's content."""
+    """Everything that a log does not say.
+
+    `bench` knows most of it. A record that was read may come from anybody: whatever was missing or
+    of the wrong type is None, or empty where None is not allowed.
+    """
 
     morocco: str
     """The version."""
     target: Identity
     arguments: Mapping[str, Any]
-    """The options of the command line that shape the run."""
-    task: str
-    input_size: int
-    batch_size: int
+    """The command-line options that shape the run."""
+    task: str | None
+    input_size: int | None
+    batch_size: int | None
     data: DataFile
     host: HostInfo
-    gpus: tuple[GpuInfo, ...] = ()
+    gpus: tuple[GpuInfo, ...] | None = ()
     gpus_before: GpusBefore | None = None
     started: str | None = None
     """UTC; None if the target never ran."""
     ended: str | None = None
     run_time: Seconds | None = None
     exit_code: int | None = None
-    records_fed: int = 0
+    records_fed: int | None = 0
     predictions: Output | None = None
     peaks: Peaks = field(default_factory=Peaks)
     energy: float | None = None
-    """Joules that the GPUs took during the run; None where they do not count it."""
+    """Joules that the GPUs used during the run; None where they do not count it."""
     monitor: Monitor | None = None
     warnings: tuple[str, ...] = ()
+    warning_codes: tuple[str, ...] = ()
+    """The kind of each warning, in the order of `warnings`."""
     failure: Failure | None = None
-    """None for a run that is good."""
+    """None for a good run."""
     stderr: str | None = None
     """The end of what a failed target logged."""
+    machine: str | None = None
+    """The fingerprint of host and GPUs; None until the record is written."""
+    format: int | None = FORMAT
+
+    @property
+    def image(self) -> str | None:
+        """The image's id, or the command of a bare process."""
+        return (self.target.image_id or self.target.target)[:_MAX_TEXT] or None
+
+    @property
+    def prediction_count(self) -> int | None:
+        """How many predictions the target made."""
+        return self.predictions.count if self.predictions else None
+
+    @property
+    def start_time(self) -> Seconds | None:
+        """`started` in seconds since the epoch; None without a time zone."""
+        try:
+            start = datetime.fromisoformat(self.started or "")
+            return start.timestamp() if start.tzinfo else None
+        except (ValueError, OverflowError):
+            return None
 
     def to_json(self) -> dict[str, Any]:
         """Return the record as JSON values, its format version first."""
-        machine = fingerprint(self.host, self.gpus)
-        return {"format": FORMAT, **asdict(self), "machine": machine}
+        machine = self.machine or fingerprint(self.host, self.gpus or ())
+        return {"format": self.format, **asdict(self), "machine": machine}
 
 
 def fingerprint(host: HostInfo, gpus: Sequence[GpuInfo]) -> str:
-    """Return a short text that is the same for equal machines, whatever they are called.
+    """Return a short text that is the same for equal machines, whatever their names.
 
-    Equal in what decides the speed: CPU, cores, RAM (to the GB) and GPUs with their drivers.
+    Machines are equal if they agree in what decides the speed: CPU, cores, RAM (to the GB), and
+    the GPUs with their drivers.
     """
-    cards = [(gpu.name, gpu.memory, gpu.driver, gpu.mig, gpu.power_limit) for gpu in gpus]
-    facts = [host.cpu, host.cores, round(host.ram / GIB), cards]
+    devices = [(gpu.name, gpu.memory, gpu.driver, gpu.mig, gpu.power_limit) for gpu in gpus]
+    facts = [host.cpu, host.cores, round(host.ram / GIB), devices]
     return hashlib.sha256(json.dumps(facts).encode()).hexdigest()[:12]
 
 
@@ -130,133 +165,68 @@ def to_utc(timestamp: Seconds) -> str:
     return datetime.fromtimestamp(timestamp, timezone.utc).isoformat(timespec="microseconds")
 
 
-AGREEMENT: Seconds = 0.1
-"""By which a log may differ from its record: a last sample may come after the end."""
-
 _MAX_TEXT = 200
+_MAX_COMMAND = 128 * 1024
+"""Linux takes no longer argument, and `suite` compares targets to their last character."""
 _MAX_LIST = 100
-_BEYOND = 2**63
+_NUMBER_BOUND = 2**63
+_JSON_TYPES: Mapping[Any, Any] = {
+    tuple: list,
+    Mapping: dict,
+    str: str,
+    int: int,
+    float: float,
+    bool: bool,
+}
 
 
-@dataclass(frozen=True)
-class RecordedGpu:
-    """One GPU that a run was given."""
+def parse_record(content: Mapping[str, Any] | bytes) -> RunRecord:
+    """Return a record that anybody may have written; ValueError for bytes that are not JSON.
 
-    uuid: str | None
-    name: str | None
-    memory: Bytes | None
-    driver: str | None
-    power_limit: float | None
-    """Watts."""
-
-
-@dataclass(frozen=True)
-class Recorded:
-    """The part of a run record that is checked."""
-
-    exit_code: int | None
-    failure: str | None
-    """The kind; None for a run that is good."""
-    task: str | None
-    input_size: int | None
-    batch_size: int | None
-    records_fed: int | None
-    predictions: int | None
-    started: Seconds | None
-    """Since the epoch."""
-    run_time: Seconds | None
-    energy: float | None
-    """Joules."""
-    image: str | None
-    """The image's id, or the command of a bare process."""
-    data: str | None
-    """SHA-256 of the data file."""
-    gpus: tuple[RecordedGpu, ...] | None
-    gpus_chosen: str | None
-    """As `--gpus` was given."""
-    host_name: str | None
-    machine: str | None
-    """The fingerprint, the same for equal machines."""
-    cpu: str | None
-    cores: int | None
-    ram: Bytes | None
-    foreign: tuple[str, ...]
-    """What others ran on the GPUs before the start."""
-    warnings: tuple[str, ...]
+    A field that is missing or of the wrong type is None or empty. Texts are cut to 200 characters,
+    except those of the target, and lists to 100 values.
+    """
+    values = parse_object(content) if isinstance(content, bytes) else content
+    record: RunRecord = _read_value(values, RunRecord)
+    failure = record.failure and replace(record.failure, kind=record.failure.kind or "unknown")
+    codes = record.warning_codes
+    if len(codes) != len(record.warnings):  # written before warnings had codes
+        codes = tuple(GPU_IN_USE if "in use by others" in text else "" for text in record.warnings)
+    return replace(record, failure=failure, warning_codes=codes)
 
 
-def read_record(record: Mapping[str, Any]) -> Recorded:
-    """Return what a record says, None for whatever it does not say as it should."""
-    target, host, failure = (_table(record.get(key)) for key in ("target", "host", "failure"))
-    gpus = record.get("gpus")
-    return Recorded(
-        exit_code=_whole(record.get("exit_code")),
-        failure=None if record.get("failure") is None else _text(failure.get("kind")) or "unknown",
-        task=_text(record.get("task")),
-        input_size=_whole(record.get("input_size")),
-        batch_size=_whole(record.get("batch_size")),
-        records_fed=_whole(record.get("records_fed")),
-        predictions=_whole(_table(record.get("predictions")).get("count")),
-        started=_moment(record.get("started")),
-        run_time=_number(record.get("run_time")),
-        energy=_number(record.get("energy")),
-        image=_text(target.get("image_id")) or _text(target.get("target")),
-        data=_text(_table(record.get("data")).get("sha256")),
-        gpus=tuple(map(_read_gpu, _list(gpus))) if isinstance(gpus, list) else None,
-        gpus_chosen=_text(_table(record.get("arguments")).get("gpus")),
-        host_name=_text(host.get("name")),
-        machine=_text(record.get("machine")),
-        cpu=_text(host.get("cpu")),
-        cores=_whole(host.get("cores")),
-        ram=_whole(host.get("ram")),
-        foreign=tuple(_read_foreign(record)),
-        warnings=tuple(filter(None, map(_text, _list(record.get("warnings"))))),
-    )
+def _read_value(value: Any, kind: Any, max_text: int = _MAX_TEXT) -> Any:
+    """Return a JSON value as the type `kind`; where it does not fit, None or empty."""
+    if NoneType in get_args(kind):
+        kind = get_args(kind)[0]  # of `kind | None`
+        if not _fits(value, kind):
+            return None
+    if is_dataclass(kind):
+        return _read_table(value if isinstance(value, dict) else {}, kind, max_text)
+    plain = get_origin(kind) or kind
+    usable = value if _fits(value, kind) else _JSON_TYPES[plain]()
+    if plain is tuple:
+        return tuple(_read_value(item, get_args(kind)[0], max_text) for item in usable[:_MAX_LIST])
+    return usable[:max_text] if plain is str else usable
 
 
-def _read_gpu(value: object) -> RecordedGpu:
-    gpu = _table(value)
-    return RecordedGpu(
-        uuid=_text(gpu.get("uuid")),
-        name=_text(gpu.get("name")),
-        memory=_whole(gpu.get("memory")),
-        driver=_text(gpu.get("driver")),
-        power_limit=_number(gpu.get("power_limit")),
-    )
+def _read_table(table: Mapping[str, Any], kind: Any, max_text: int) -> Any:
+    longest = _MAX_COMMAND if kind is Identity else max_text
+    hints = _get_hints(kind).items()
+    return kind(**{name: _read_value(table.get(name), hint, longest) for name, hint in hints})
 
 
-def _read_foreign(record: Mapping[str, Any]) -> list[str]:
-    processes = _list(_table(record.get("gpus_before")).get("processes"))
-    return [_text(_table(process).get("name")) or "a hidden process" for process in processes]
+def _fits(value: Any, kind: Any) -> bool:
+    if is_dataclass(kind):
+        return value is not None  # a failure of whatever type is a failure
+    plain = get_origin(kind) or kind
+    if isinstance(value, bool):  # an int to isinstance
+        return plain is bool
+    if plain in (int, float):
+        return isinstance(value, (int, plain)) and abs(value) < _NUMBER_BOUND
+    return isinstance(value, _JSON_TYPES[plain])
 
 
-def _text(value: object) -> str | None:
-    """Return a text that says something, cut to what a line can bear."""
-    return value[:_MAX_TEXT] if isinstance(value, str) and value else None
-
-
-def _whole(value: object) -> int | None:
-    kind_is_right = isinstance(value, int) and not isinstance(value, bool)
-    return value if kind_is_right and abs(value) < _BEYOND else None  # type: ignore[arg-type,return-value]
-
-
-def _number(value: object) -> float | None:
-    if isinstance(value, float):
-        return value if isfinite(value) else None
-    return _whole(value)
-
-
-def _moment(value: object) -> Seconds | None:
-    try:
-        moment = datetime.fromisoformat(value) if isinstance(value, str) else None
-        return None if moment is None or moment.tzinfo is None else moment.timestamp()
-    except (ValueError, OverflowError):
-        return None
-
-
-def _table(value: object) -> Mapping[str, Any]:
-    return value if isinstance(value, dict) else {}
-
-
-def _list(value: object) -> list[Any]:
-    return value[:_MAX_LIST] if isinstance(value, list) else []
+@cache
+def _get_hints(kind: Any) -> dict[str, Any]:
+    return get_type_hints(kind)

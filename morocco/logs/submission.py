@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
-from typing import Any
 
 from morocco.logs.discovery import MAX_RECORD, FoundLog, find_logs
 from morocco.logs.log import Log, LogPath, read_samples
-from morocco.util.json import parse_object
+from morocco.logs.record import RunRecord, parse_record
 from morocco.util.units import format_bytes
 
 
@@ -28,8 +27,8 @@ class Entry:
     """Why it cannot be read: "line 12: …"."""
     digest: str
     """SHA-256 of the bytes of the log; empty where not even they can be read."""
-    record: Mapping[str, Any] | None
-    """The JSON of the run record, checked to be one; None where there is none."""
+    record: RunRecord | None
+    """The run record; None where there is none that can be read."""
     record_fault: str | None = None
     """Why the record beside the log is of no use."""
 
@@ -43,7 +42,7 @@ class FailedRun:
     model: str
     path: LogPath
     """Of the log that it would have been."""
-    record: Mapping[str, Any] | None
+    record: RunRecord | None
     """None where there is none that can be read."""
 
 
@@ -103,7 +102,7 @@ def _digest(lines: Iterator[bytes], update: Callable[[bytes], None]) -> Iterator
         yield line
 
 
-def _load_record(found: FoundLog) -> tuple[Mapping[str, Any] | None, str | None]:
+def _load_record(found: FoundLog) -> tuple[RunRecord | None, str | None]:
     """Return the record beside a log, or what is wrong with it; neither where there is none."""
     try:
         content = found.read_record()
@@ -114,7 +113,7 @@ def _load_record(found: FoundLog) -> tuple[Mapping[str, Any] | None, str | None]
         return None, str(error)
 
 
-def _parse_record(content: bytes) -> Mapping[str, Any]:
+def _parse_record(content: bytes) -> RunRecord:
     if len(content) > MAX_RECORD:
         raise ValueError(f"longer than {format_bytes(MAX_RECORD)}, so no record")
-    return parse_object(content)
+    return parse_record(content)

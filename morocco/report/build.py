@@ -9,7 +9,7 @@ from statistics import fmean
 
 from morocco.check.context import Size
 from morocco.errors import DataError
-from morocco.logs.record import Recorded
+from morocco.logs.record import RunRecord
 from morocco.logs.submission import Submission
 from morocco.report.baseline import Baseline
 from morocco.report.cells import Choice, Key, SubmissionRuns, choose, list_models, make_cell
@@ -256,7 +256,7 @@ def _add_score_and_cost(cell: Cell, settings: ReportSettings) -> Cell:
     return replace(cell, cost=compute_cost(settings.price, cell.estimate.rps))
 
 
-def _get_records(runs: SubmissionRuns, model: str) -> list[Recorded]:
+def _get_records(runs: SubmissionRuns, model: str) -> list[RunRecord]:
     logs = [log for (name, _), of_task in runs.good.items() if name == model for log in of_task]
     return [runs.records[log.name] for log in logs if log.name in runs.records]
 

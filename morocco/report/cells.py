@@ -12,7 +12,7 @@ from pathlib import PurePath
 from morocco.check.context import INIT_SIZE, Size
 from morocco.errors import DataError
 from morocco.logs.log import Log
-from morocco.logs.record import Recorded, read_record
+from morocco.logs.record import RunRecord
 from morocco.logs.submission import Entry, FailedRun, Submission
 from morocco.report.comparison import measure, measure_spread, read_group
 from morocco.report.model import Cell
@@ -40,10 +40,10 @@ class SubmissionRuns:
     submission: Submission
 
     @cached_property
-    def records(self) -> dict[str, Recorded]:
-        """What the records say, by the name of their log."""
-        told = ((entry.name, entry.record) for entry in self.submission.entries)
-        return {name: read_record(record) for name, record in told if record is not None}
+    def records(self) -> dict[str, RunRecord]:
+        """The records that can be read, by the name of their log."""
+        entries = self.submission.entries
+        return {entry.name: entry.record for entry in entries if entry.record is not None}
 
     @cached_property
     def good(self) -> dict[Key, list[Log]]:
@@ -63,7 +63,7 @@ class SubmissionRuns:
             if fault is not None:
                 _add(found, entry, fault)
         for run in self.submission.failed:
-            _add(found, run, _name_cause(read_record(run.record or {})) or "failed")
+            _add(found, run, (run.record and _name_cause(run.record)) or "failed")
         return found
 
     def _find_fault(self, entry: Entry) -> str | None:
@@ -79,13 +79,12 @@ def _add(found: dict[Key, list[Failed]], run: Entry | FailedRun, cause: str) -> 
     found.setdefault((run.model, path.task), []).append(failed)
 
 
-def _name_cause(record: Recorded) -> str | None:
+def _name_cause(record: RunRecord) -> str | None:
     """Return why the run of a record failed, in words: `OutOfMemory` is "out of memory"."""
-    if record.exit_code and record.failure in (None, "TargetError"):
+    kind = record.failure and record.failure.kind
+    if record.exit_code and kind in (None, "TargetError"):
         return f"exit code {record.exit_code}"
-    if record.failure is None:
-        return None
-    return re.sub(r"(?<=[a-z])(?=[A-Z])", " ", record.failure).lower()
+    return re.sub(r"(?<=[a-z])(?=[A-Z])", " ", kind).lower() if kind else None
 
 
 def say_causes(failed: Sequence[Failed]) -> str:
@@ -186,7 +185,7 @@ def make_cell(
     failed: Sequence[Failed],
     choice: Choice,
     estimate: Estimate | None,
-    records: Mapping[str, Recorded],
+    records: Mapping[str, RunRecord],
 ) -> Cell:
     """Return a cell; `estimate` is that of the group that was chosen."""
     if choice.group is None or estimate is None:

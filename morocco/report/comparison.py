@@ -8,7 +8,7 @@ from random import Random
 from statistics import fmean, median, stdev
 
 from morocco.logs.log import Log
-from morocco.logs.record import Recorded
+from morocco.logs.record import RunRecord
 from morocco.report.model import SCALED, Metric, Ratio, Readings
 from morocco.stats.anomalies import MIN_RUNS
 from morocco.stats.grouping import Group
@@ -28,7 +28,7 @@ _PER: int = 1000
 """Records that the energy is told for."""
 
 
-def read_group(group: Group, records: Mapping[str, Recorded]) -> Readings:
+def read_group(group: Group, records: Mapping[str, RunRecord]) -> Readings:
     """Return what the runs of a group took; `records` by the name of their log."""
     init, long = group.init.logs, group.long.logs
     return Readings(
@@ -49,7 +49,7 @@ def _to_gb(peaks: Iterable[Bytes | None]) -> tuple[float, ...]:
     return tuple(peak / GIB for peak in peaks if peak is not None)
 
 
-def _find_energy(logs: Iterable[Log], records: Mapping[str, Recorded]) -> tuple[float, ...]:
+def _find_energy(logs: Iterable[Log], records: Mapping[str, RunRecord]) -> tuple[float, ...]:
     told = (records[log.name].energy for log in logs if log.name in records)
     return tuple(joules for joules in told if joules is not None and joules >= 0)
 

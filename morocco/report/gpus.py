@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from morocco.check.context import INIT_SIZE
 from morocco.logs.log import Log
-from morocco.logs.record import Recorded
+from morocco.logs.record import RunRecord
 from morocco.report.cells import Key, SubmissionRuns, choose
 from morocco.report.machines import UNKNOWN, name_gpus
 from morocco.report.model import GpuComparison
@@ -42,7 +42,7 @@ def compare_gpus(runs: SubmissionRuns, clock: Clock) -> tuple[GpuComparison, ...
     return tuple(sorted(filter(None, found), key=lambda card: (-card.mean, card.name)))
 
 
-def _name_card(kind: str, record: Recorded | None) -> str:
+def _name_card(kind: str, record: RunRecord | None) -> str:
     marks = [gpu.uuid[:_SHOWN] for gpu in (record and record.gpus) or () if gpu.uuid]
     return f"{kind} ({', '.join(marks)})" if marks else kind
 

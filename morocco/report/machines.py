@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-from morocco.logs.record import Recorded
+from morocco.logs.record import RunRecord
 from morocco.util.units import GIB, plural
 
 UNKNOWN = "unknown GPU"
@@ -14,24 +14,24 @@ Machines = Mapping[str, str]
 """From the fingerprint of a machine to what it is, in words."""
 
 
-def find_machines(records: Iterable[Recorded]) -> dict[str, str]:
+def find_machines(records: Iterable[RunRecord]) -> dict[str, str]:
     """Return the machines of some runs; records without a fingerprint tell of none."""
     return {record.machine: describe(record) for record in records if record.machine}
 
 
-def describe(record: Recorded) -> str:
+def describe(record: RunRecord) -> str:
     """Return what decides the speed of a machine: "Tesla V100, Broadwell, 8 cores, 94 GB"."""
     parts = [
         name_gpus(record),
-        record.cpu,
-        record.cores and plural(record.cores, "core"),
-        record.ram and f"{record.ram / GIB:.0f} GB",
+        record.host.cpu,
+        record.host.cores and plural(record.host.cores, "core"),
+        record.host.ram and f"{record.host.ram / GIB:.0f} GB",
         next((f"driver {gpu.driver}" for gpu in record.gpus or () if gpu.driver), None),
     ]
     return ", ".join(str(part) for part in parts if part)
 
 
-def name_gpus(record: Recorded | None) -> str:
+def name_gpus(record: RunRecord | None) -> str:
     """Return the product name of the GPUs of a run: "2 x Tesla V100"."""
     if record is None or record.gpus is None:
         return UNKNOWN

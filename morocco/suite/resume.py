@@ -7,19 +7,17 @@ import json
 import os
 import platform
 import uuid
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime, timezone
 from pathlib import Path
-from typing import Any
 
 from morocco.errors import DataError, OutputError
 from morocco.logs.log import parse_samples
-from morocco.logs.record import AGREEMENT, FORMAT
+from morocco.logs.record import FORMAT, TIME_TOLERANCE, RunRecord, parse_record
 from morocco.suite.plan import Job
 from morocco.targets.options import CONDITIONS
-from morocco.util.json import parse_object
 from morocco.util.units import Seconds
 
 
@@ -50,17 +48,14 @@ def look_up(job: Job) -> Finished | Doubtful | None:
         reason = next(_find_doubts(job, record, run_time), None)
         if reason is not None:
             return Doubtful(reason)
-        image_id = record["target"]["image_id"]
-        return Finished(run_time, image_id, tuple(_find_differences(job, record)))
+        return Finished(run_time, record.target.image_id, tuple(_find_differences(job, record)))
     except DataError as error:
         return Doubtful(str(error).removesuffix("."))
-    except (KeyError, TypeError, AttributeError):
-        return Doubtful("its record is none of morocco")
 
 
-def _read_record(path: Path) -> dict[str, Any]:
+def _read_record(path: Path) -> RunRecord:
     try:
-        return parse_object(path.read_bytes())
+        return parse_record(path.read_bytes())
     except FileNotFoundError:
         raise DataError("its record is missing") from None
     except (OSError, ValueError):
@@ -78,27 +73,31 @@ def _read_run_time(path: Path) -> Seconds:
     return samples[-1].timestamp - samples[0].timestamp
 
 
-def _find_doubts(job: Job, record: Mapping[str, Any], run_time: Seconds) -> Iterator[str]:
+def _find_doubts(job: Job, record: RunRecord, run_time: Seconds) -> Iterator[str]:
     """Yield why a record does not say that this log is of a good run of this job."""
-    if record["format"] != FORMAT:
-        yield f"its record has format {record['format']}"
-    if record["failure"] is not None or record["exit_code"] != 0:
+    known = (record.format, record.task, record.target.target, record.data.sha256)
+    if not all(known) or not record.arguments.keys() >= set(CONDITIONS) or record.run_time is None:
+        yield "its record lacks what morocco writes"
+        return
+    if record.format != FORMAT:
+        yield f"its record has format {record.format}"
+    if record.failure is not None or record.exit_code != 0:
         yield "its record is one of a failed run"
-    said = (record["task"], record["input_size"], record["batch_size"])
-    if said != (job.task, job.records.count, job.batch_size):
+    planned = (job.task, job.records.count, job.batch_size)
+    if (record.task, record.input_size, record.batch_size) != planned:
         yield "its record is one of another run"
-    if abs(record["run_time"] - run_time) > AGREEMENT:
+    if abs(record.run_time - run_time) > TIME_TOLERANCE:
         yield "log and record differ in the run time"
 
 
-def _find_differences(job: Job, record: Mapping[str, Any]) -> Iterator[str]:
-    was, now = record["arguments"], job.options.for_record()
-    pairs = [("target", record["target"]["target"], job.target)]
+def _find_differences(job: Job, record: RunRecord) -> Iterator[str]:
+    was, now = record.arguments, job.options.for_record()
+    pairs = [("target", record.target.target, job.target)]
     pairs += [(f"--{name.replace('_', '-')}", was[name], now[name]) for name in CONDITIONS]
     for name, before, after in pairs:
         if before != after:
             yield f"{name} {before}, now {after}"
-    if record["data"]["sha256"] != job.records.sha256:
+    if record.data.sha256 != job.records.sha256:
         yield "other records in its data file"
 
 

@@ -46,7 +46,7 @@ def write(submission: Submission, folder: Path) -> Path:
         assert entry.log
         path.write_text("".join(sample.to_line() + "\n" for sample in entry.log.samples))
         if entry.record is not None:
-            path.with_suffix(".json").write_text(json.dumps(entry.record))
+            path.with_suffix(".json").write_text(json.dumps(entry.record.to_json()))
     return folder
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from hashlib import sha256
@@ -13,7 +12,7 @@ from morocco.check.check import check
 from morocco.check.profile import RUSSIAN_SUPERGLUE, Profile
 from morocco.check.result import CheckResult, RuleResult
 from morocco.logs.log import Log, LogPath
-from morocco.logs.record import to_utc
+from morocco.logs.record import parse_record, to_utc
 from morocco.logs.samples import Sample
 from morocco.logs.submission import Entry, Submission
 from morocco.tasks import TASKS
@@ -91,7 +90,7 @@ def make_entry(path: LogPath, samples: tuple[Sample, ...], model: str = "rubert"
     name = f"{model}/{path}"
     log = Log(name, model, path, samples)
     digest = sha256(repr(samples).encode()).hexdigest()
-    return Entry(name, model, path, log, None, digest, make_record(log))
+    return Entry(name, model, path, log, None, digest, parse_record(make_record(log)))
 
 
 def make_submission(
@@ -157,7 +156,7 @@ def with_record(**changes: Any) -> Callable[[Entry], Entry]:
 
     def spoil(entry: Entry) -> Entry:
         assert entry.log
-        return replace(entry, record=make_record(entry.log, **copy.deepcopy(changes)))
+        return replace(entry, record=parse_record(make_record(entry.log, **changes)))
 
     return spoil
 

@@ -11,6 +11,7 @@ from morocco.check.check import check
 from morocco.check.profile import RUSSIAN_SUPERGLUE, Profile, Thresholds
 from morocco.check.result import CheckResult, Detail
 from morocco.logs.log import Log, LogPath
+from morocco.logs.record import parse_record
 from morocco.logs.samples import Sample
 from morocco.logs.submission import Entry, Submission
 from submissions import (
@@ -488,4 +489,4 @@ def test_the_builder_makes_what_it_says() -> None:
     entry = make_entry(LogPath("parus", *INIT, 1), make_samples(5.0, 10.0))
     assert entry.log
     assert entry.log.run_time == 10.0
-    assert entry.record == make_record(entry.log)
+    assert entry.record == parse_record(make_record(entry.log))

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from morocco.check.check import check
 from morocco.check.profile import RUSSIAN_SUPERGLUE, Machine, Profile
 from morocco.check.render import render
-from morocco.logs.record import read_record
+from morocco.logs.record import parse_record
 from morocco.logs.submission import Entry, Submission
 from morocco.util.units import GIB
 from submissions import (
@@ -188,7 +188,7 @@ def spoilt_records(entry: Entry) -> Iterator[dict[str, Any]]:
 def test_no_value_of_a_record_can_break_the_check(good: Submission) -> None:
     few = replace(good, entries=good.entries[4:6])
     for record in spoilt_records(few.entries[0]):
-        odd = replace(few.entries[0], record=record)
+        odd = replace(few.entries[0], record=parse_record(record))
         text = render(check(replace(few, entries=(odd, few.entries[1])), ONE), "text")
         assert text.endswith("INVALID\n")
         assert "\x1b" not in text
@@ -205,11 +205,11 @@ keys = st.sampled_from(["exit_code", "failure", "gpus", "host", "target", "warni
 @given(st.dictionaries(keys, json_values))
 @settings(max_examples=50, deadline=None)
 def test_any_json_is_read_as_a_record(record: dict[str, Any]) -> None:
-    read_record(record)
+    parse_record(record)
 
 
 def test_an_empty_record_says_nothing_and_speaks_against_nothing(good: Submission) -> None:
     everywhere = [str(entry.path) for entry in good.entries]
-    checked = check(change(good, everywhere, lambda e: replace(e, record={})), ONE)
+    checked = check(change(good, everywhere, lambda e: replace(e, record=parse_record({}))), ONE)
     assert checked.valid
     assert {result.status for result in checked.results} == {"Yes"}

@@ -22,6 +22,7 @@ import pytest
 from morocco.errors import DataError
 from morocco.logs.archive import MAX_ENTRIES
 from morocco.logs.discovery import collect_logs
+from morocco.logs.record import parse_record
 from morocco.logs.samples import Sample
 from morocco.logs.submission import load_submission
 
@@ -118,7 +119,7 @@ def test_folders_logs_and_records_are_all_there_may_be(path: Path) -> None:
     record = "logs/parus/1_1_01.json"
     write_zip(path, special("logs/", stat.S_IFDIR), "logs/parus/", f"{record}l", (record, b"{}"))
     (entry,) = load_submission([path]).entries
-    assert (entry.model, entry.record) == ("logs", {})
+    assert (entry.model, entry.record) == ("logs", parse_record({}))
 
 
 @pytest.mark.parametrize(

@@ -12,6 +12,7 @@ import pytest
 
 from morocco.errors import DataError
 from morocco.logs.discovery import collect_logs
+from morocco.logs.record import parse_record
 from morocco.logs.samples import Sample
 from morocco.logs.submission import Entry, load_submission
 
@@ -50,7 +51,11 @@ def test_a_good_log_comes_with_its_record_and_digest(folder: Path) -> None:
     entry = load_one(folder)
     assert entry.name == str(folder / LOG)
     assert (entry.model, str(entry.path)) == ("logs", LOG)
-    assert (entry.fault, entry.record, entry.record_fault) == (None, {"task": "parus"}, None)
+    assert (entry.fault, entry.record, entry.record_fault) == (
+        None,
+        parse_record({"task": "parus"}),
+        None,
+    )
     assert entry.digest == sha256(TEXT.encode()).hexdigest()
     assert entry.log == collect_logs([folder]).logs[0]
 
@@ -80,7 +85,7 @@ def test_a_log_that_cannot_be_read_is_an_entry_with_its_fault(
     write(folder, content=content)
     write(folder, "parus/1_1_01.json", "{}")
     entry = load_one(folder)
-    assert (entry.log, entry.fault, entry.record) == (None, fault, {})
+    assert (entry.log, entry.fault, entry.record) == (None, fault, parse_record({}))
     assert entry.digest == sha256(content.encode()).hexdigest()
 
 
@@ -132,7 +137,7 @@ def test_a_record_of_no_use_is_named(folder: Path, content: str | bytes, fault: 
 
 
 def test_a_zip_and_the_folder_it_was_made_of_are_one_submission(folder: Path) -> None:
-    write(folder, "parus/1_1_01.json", '{"энергия": 1.5}')
+    write(folder, "parus/1_1_01.json", '{"task": "энергия", "energy": 1.5}')
     write(folder, "rcb/1_1_01.jsonl", "oops")
 
     def show(path: Path) -> list[tuple[Any, ...]]:
@@ -178,7 +183,7 @@ def test_what_failed_runs_left_is_listed_with_their_records(tmp_path: Path) -> N
     found = load_submission([tmp_path])
     assert [(run.model, str(run.path), run.record) for run in found.failed] == [
         ("bad", "rcb/1_1_02.jsonl", None),
-        ("good", "parus/2000_32_01.jsonl", {"exit_code": 1}),
+        ("good", "parus/2000_32_01.jsonl", parse_record({"exit_code": 1})),
     ]
     assert not found.many_models
     assert [entry.model for entry in found.entries] == ["good"]
