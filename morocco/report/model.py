@@ -1,22 +1,21 @@
 """The shape of a report: models x tasks, means over the tasks, ratios to a baseline.
 
-Only data and no arithmetic: `report_build` makes a Report, renderers (tables, data, chart, page)
-read it. `Report.cells` has a Cell for every model and task; `Cell.value(metric)` is its number, and
-where `Cell.estimate` is None, `Cell.reason` says why. `Cell.logs` are the logs to plot.
-
-The disc chart: x = `model.means["rps"].arithmetic`, y = `model.score`, area =
-`model.means["gpu_ram"].arithmetic`; each may be None.
+Data without arithmetic: `build` makes a Report, and `text`, `data`, `chart` and `html` render it.
+`Report.cells` has a Cell for every model and task; `Cell.value(metric)` is its number, and where
+`Cell.estimate` is None, `Cell.reason` says why.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Literal, get_args
+from typing import Annotated, Literal, get_args
+
+from msgspec import Meta
 
 from morocco.logs.log import Log
 from morocco.stats.estimates import Estimate
-from morocco.util.units import Seconds
+from morocco.util.schema import Count
 
 Metric = Literal[
     "rps", "init_time", "gpu_ram", "gpu_ram_batch", "ram", "ram_batch", "energy", "cost"
@@ -34,29 +33,43 @@ TITLES: Mapping[Metric, str] = {
     "cost": "Cost of a million records",
 }
 SCALED: frozenset[Metric] = frozenset({"rps", "energy", "cost"})
-"""They depend on how large the records of a task are: their means leave tasks out."""
+"""They depend on how large the records of a task are, so their means leave some tasks out."""
+_MAX_RUNS = 10_000
+_Number = Annotated[float, Meta(ge=0, lt=1e12)]
+_Numbers = Annotated[
+    tuple[_Number, ...], Meta(max_length=_MAX_RUNS, description="a list of numbers from 0 up")
+]
+_SomeNumbers = Annotated[
+    tuple[_Number, ...],
+    Meta(min_length=1, max_length=_MAX_RUNS, description="a list of one number or more, from 0 up"),
+]
 
 
 @dataclass(frozen=True)
 class Readings:
-    """What the runs of a cell took, one number a run: ratios are resampled from these."""
+    """What the runs of a cell took, one number per run; ratios are resampled from these.
 
-    input_size: int
-    batch_size: int
-    """Of the long runs."""
-    init_times: tuple[Seconds, ...]
-    run_times: tuple[Seconds, ...]
-    """Of the long runs."""
-    gpu_ram: tuple[float, ...]
-    """GB (2^30): peaks of the 1_1 runs that were seen on a GPU."""
-    gpu_ram_batch: tuple[float, ...]
+    A baseline file holds them by task, so the fields are its keys.
+    """
+
+    input_size: Count
+    """Of the long runs, as is the batch size."""
+    batch_size: Count
+    init_times: _SomeNumbers
+    """Seconds that the start-up runs took."""
+    run_times: _SomeNumbers
+    """Seconds that the long runs took."""
+    gpu_ram: _Numbers
+    """GB (2^30): peaks of the start-up runs that were seen on a GPU."""
+    gpu_ram_batch: _Numbers
     """The same of the long runs."""
-    ram: tuple[float, ...]
-    """GB (2^30): peaks of the 1_1 runs."""
-    ram_batch: tuple[float, ...]
-    init_energy: tuple[float, ...]
-    """Joules of the GPUs in the 1_1 runs whose record tells it."""
-    energy: tuple[float, ...]
+    ram: _Numbers
+    """GB (2^30): peaks of the start-up runs."""
+    ram_batch: _Numbers
+    """The same of the long runs."""
+    init_energy: _Numbers
+    """Joules of the GPUs in the start-up runs whose record has it."""
+    energy: _Numbers
     """The same of the long runs."""
 
 
@@ -67,15 +80,15 @@ class Cell:
     model: str
     task: str
     logs: tuple[Log, ...] = ()
-    """All that can be read, of all sizes."""
+    """All logs of good runs, of all sizes."""
     estimate: Estimate | None = None
-    """Of the one long size that was chosen; None where there are no numbers."""
+    """Of the long runs of one size; None where there are no numbers."""
     reason: str | None = None
     """Why there are no numbers; None where there are."""
     readings: Readings | None = None
-    """What the estimate was made from."""
+    """What the estimate is based on."""
     ram: float | None = None
-    """GB (2^30): median peak of the 1_1 runs."""
+    """GB (2^30): median peak of the start-up runs."""
     ram_batch: float | None = None
     """GB (2^30): highest peak of the long runs."""
     energy: float | None = None
@@ -83,35 +96,33 @@ class Cell:
     cost: float | None = None
     """Of a million records beyond the start-up, in the currency of the price."""
     score: float | None = None
-    """Quality, 0 to 1; None where no score was given."""
+    """Of the predictions, 0 to 1; None where no score was given."""
     spread: float | None = None
     """Standard deviation / mean of the speed over the long runs; None for a single run."""
     failed: int = 0
-    """Runs of this size, and 1_1 runs, that failed or whose log cannot be read."""
+    """Runs of this size and start-up runs that failed or whose log cannot be read."""
     tried: int = 0
-    """All runs of this size, and all 1_1 runs: the good ones and `failed`."""
+    """All runs of this size and all start-up runs: the good ones and `failed`."""
 
     def value(self, metric: Metric) -> float | None:
-        """Return the number of a metric, None where it is not known."""
-        if metric in ("rps", "init_time", "gpu_ram", "gpu_ram_batch"):
-            found: float | None = getattr(self.estimate, metric, None)
-        else:
-            found = getattr(self, metric)
-        return found
+        """Return the number of a metric; None where it is not known."""
+        estimated = metric in ("rps", "init_time", "gpu_ram", "gpu_ram_batch")
+        value: float | None = getattr(self.estimate if estimated else self, metric, None)
+        return value
 
 
 @dataclass(frozen=True)
 class Mean:
-    """A metric of one model over the tasks that have it."""
+    """The means of one metric of a model over the tasks that have it."""
 
     arithmetic: float | None
     """None where no task has the metric."""
     geometric: float | None
-    """None too where a value is 0."""
+    """None also where a value is 0."""
     tasks: tuple[str, ...]
-    """Those it was made from."""
+    """The tasks that have the metric."""
     missing: tuple[str, ...]
-    """Those that should count and lack the metric: the mean does not compare with others."""
+    """The tasks that lack it; the mean does not compare with that of a model that has them."""
 
 
 @dataclass(frozen=True)
@@ -121,11 +132,11 @@ class WeightedScore:
     score: float | None
     """None where a task that has a weight is missing."""
     partial: float | None
-    """The same over the tasks that are there; it equals `score` where none is missing."""
+    """The same over the tasks that are not missing."""
     adjusted: Mapping[str, float]
     """perf_adj by task."""
     missing: Mapping[str, str]
-    """By task, why it has none."""
+    """Why a task has no perf_adj, by task."""
 
 
 @dataclass(frozen=True)
@@ -134,13 +145,13 @@ class ModelSummary:
 
     name: str
     score: float | None
-    """Overall quality, 0 to 1; None where no score was given."""
+    """Overall, 0 to 1; None where no score was given."""
     means: Mapping[Metric, Mean]
     weighted: WeightedScore
     price_per_score: float | None
     """Price of an hour / weighted score; None where either is not known."""
     machines: Mapping[str, str]
-    """As records describe them, by fingerprint; empty where there are no records."""
+    """Descriptions by fingerprint; empty where there are no records."""
 
 
 @dataclass(frozen=True)
@@ -152,7 +163,7 @@ class Ratio:
     """95 % interval (bootstrap over the runs of both); None where there are too few runs."""
     high: float | None
     real: bool | None
-    """Whether the interval excludes 1; False is noise, None means too few runs to tell."""
+    """Whether the interval excludes 1: False is noise, None too few runs to tell."""
 
 
 @dataclass(frozen=True)

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
-from math import isfinite
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
+
+from msgspec import Meta
 
 from morocco.errors import DataError
 from morocco.logs.submission import Submission
@@ -16,10 +17,14 @@ from morocco.stats.grouping import Clock
 from morocco.tasks import TASKS
 from morocco.util.files import read_toml
 from morocco.util.json import read_object
+from morocco.util.schema import convert
 
 WITHOUT = ("rucos", "muserc")
 """Their records are long texts, so their speeds are of another scale."""
 _SUFFIXES = (".md", ".csv", ".json", ".html", ".png", ".svg")
+_Weight = Annotated[float, Meta(ge=0, le=1e9, description="a weight from 0 up")]
+_WEIGHTS_HINT = "Write lines such as `parus = 2.5`."
+_Score = Annotated[float, Meta(ge=-1, le=1, description="a score from -1 to 1")]
 _SCORES_HINT = (
     'Give what `morocco score --format json` prints, or {"MODEL": {"overall": 0.5}} for several.'
 )
@@ -46,8 +51,8 @@ class ReportOptions:
 class ModelScores:
     """How good the predictions of a model are."""
 
-    overall: float | None = None
-    tasks: Mapping[str, float] = field(default_factory=dict)
+    overall: _Score | None = None
+    tasks: Mapping[str, _Score] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -154,14 +159,10 @@ def choose_saved(options: ReportOptions, models: Sequence[str]) -> str:
 
 def read_weights(path: Path) -> dict[str, float]:
     """Read the weights that a TOML file gives to tasks; DataError names what is wrong."""
-    weights = read_toml(path)
-    for task, weight in weights.items():
-        good = type(weight) in (int, float) and isfinite(weight) and weight >= 0
-        if not good:
-            raise DataError(f"{path}: {task} = {weight!r:.40} is no weight; write `{task} = 2.5`.")
+    weights = convert(read_toml(path), dict[str, _Weight], path, hint=_WEIGHTS_HINT)
     if not any(weights.values()):
-        raise DataError(f"{path} gives no task a weight above 0; write lines such as `parus = 1`.")
-    return {task: float(weight) for task, weight in weights.items()}
+        raise DataError(f"{path} gives no task a weight above 0. {_WEIGHTS_HINT}")
+    return weights
 
 
 def read_scores(texts: Sequence[str], models: Sequence[str]) -> dict[str, ModelScores]:
@@ -174,7 +175,7 @@ def read_scores(texts: Sequence[str], models: Sequence[str]) -> dict[str, ModelS
     for text in texts:
         model, file = _split_model(text, models)
         if model is not None:
-            scores[model] = _parse_scores(read_object(Path(file)), f"--scores {file}")
+            scores[model] = _parse_scores(read_object(Path(file)), Path(file))
         elif "=" in text and not Path(text).exists():
             name = text.partition("=")[0]
             raise DataError(f"--scores: there is no model {name!r}, only {', '.join(models)}.")
@@ -184,36 +185,28 @@ def read_scores(texts: Sequence[str], models: Sequence[str]) -> dict[str, ModelS
 
 
 def _read_scores_file(path: Path, models: Sequence[str]) -> dict[str, ModelScores]:
+    """Read a file about the only model, or about several by name."""
     content = read_object(path)
-    where = f"--scores {path}"
     if "overall" in content or "tasks" in content:
         if len(models) > 1:
-            raise DataError(f"{where} is of one model; say of which: --scores {models[0]}={path}.")
-        return {models[0]: _parse_scores(content, where)}
+            raise DataError(
+                f"{path} has the scores of one model; say of which: --scores {models[0]}={path}."
+            )
+        return {models[0]: _parse_scores(content, path)}
     known = [name for name in models if name in content]
     if not known:
-        raise DataError(f"{where} has no scores of {', '.join(models)}. {_SCORES_HINT}")
-    return {name: _parse_scores(content[name], f"{where}, {name}") for name in known}
+        raise DataError(f"{path} has no scores of {', '.join(models)}. {_SCORES_HINT}")
+    return {name: _parse_scores(content[name], path, name) for name in known}
 
 
-def _parse_scores(value: Any, where: str) -> ModelScores:
-    if not isinstance(value, dict):
-        return ModelScores(_parse_score(value, where))
-    tasks = value.get("tasks", {})
-    if not isinstance(tasks, dict) or not ("overall" in value or "tasks" in value):
-        raise DataError(f"{where}: these are no scores. {_SCORES_HINT}")
-    overall = value.get("overall")
-    return ModelScores(
-        None if overall is None else _parse_score(overall, f"{where}, overall"),
-        {task: _parse_task(of_task, f"{where}, {task}") for task, of_task in tasks.items()},
-    )
-
-
-def _parse_task(value: Any, where: str) -> float:
-    return _parse_score(value.get("value") if isinstance(value, dict) else value, where)
-
-
-def _parse_score(value: Any, where: str) -> float:
-    if type(value) not in (int, float) or not -1 <= value <= 1:
-        raise DataError(f"{where}: a score is a number up to 1, not {value!r:.60}. {_SCORES_HINT}")
-    return float(value)
+def _parse_scores(content: Any, path: Path, key: str = "") -> ModelScores:
+    """Parse what `score` printed, or the overall score alone."""
+    if not isinstance(content, dict):
+        content = {"overall": content}
+    if "overall" not in content and "tasks" not in content:
+        raise DataError(f"{path}: there are no scores of {key or 'a model'}. {_SCORES_HINT}")
+    tasks = content.get("tasks", {})
+    if isinstance(tasks, dict):
+        tasks = {name: t.get("value") if isinstance(t, dict) else t for name, t in tasks.items()}
+    scores = {"overall": content.get("overall"), "tasks": tasks}
+    return convert(scores, ModelScores, path, key=key, hint=_SCORES_HINT)

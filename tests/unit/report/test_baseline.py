@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -46,43 +47,61 @@ def test_what_was_written_reads_back(tmp_path: Path) -> None:
     assert read_baseline(tmp_path / "baseline.json") == BASELINE
 
 
+def test_the_baseline_of_an_earlier_version_reads_as_before(tmp_path: Path) -> None:
+    content = {
+        "format": 1,
+        "morocco": "1.0.0",
+        "model": "rubert",
+        "clock": "log",
+        "machines": {"3f0c": "V100, 8 cores"},
+        "tasks": {"parus": vars(READINGS)},
+    }
+    path = tmp_path / "b.json"
+    path.write_text(json.dumps(content))
+    assert read_baseline(path) == replace(BASELINE, morocco="1.0.0")
+
+
 def test_a_later_format_is_named(tmp_path: Path) -> None:
     path = write(tmp_path / "b.json", lambda content: content.update(format=2))
-    with pytest.raises(DataError, match=r"is a baseline of format 2, this is 1\. Write one anew"):
+    with pytest.raises(DataError, match=r"format 2.*--save-baseline"):
         read_baseline(path)
 
 
 @pytest.mark.parametrize(
-    ("spoil", "says"),
+    ("spoil", "key", "needed"),
     [
-        (lambda c: c.update(extra=1), "its keys are not"),
-        (lambda c: c.pop("clock"), "its keys are not"),
-        (lambda c: c.update(model=""), "`model` is no name"),
-        (lambda c: c.update(model="a\x1b[0m"), "`model` is no name"),
-        (lambda c: c.update(clock="sun"), "`clock` is neither log nor gpu"),
-        (lambda c: c.update(machines=[]), "`machines` is no table"),
-        (lambda c: c.update(machines={"a": 1}), "`machines` is no table"),
-        (lambda c: c.update(tasks={}), "`tasks` is no table"),
-        (lambda c: c.update(tasks={"\n": c["tasks"]["parus"]}), "a key that is no name"),
-        (lambda c: c["tasks"]["parus"].pop("ram"), "`parus` lacks keys"),
-        (lambda c: c["tasks"]["parus"].update(input_size=0), "`parus.input_size` is no whole"),
-        (lambda c: c["tasks"]["parus"].update(input_size=True), "`parus.input_size` is no whole"),
-        (lambda c: c["tasks"]["parus"].update(ram=[-1]), "`parus.ram` is no list of numbers"),
-        (lambda c: c["tasks"]["parus"].update(ram=[1e300]), "`parus.ram` is no list of numbers"),
-        (lambda c: c["tasks"]["parus"].update(ram=[True]), "`parus.ram` is no list of numbers"),
-        (lambda c: c["tasks"]["parus"].update(ram=[1] * 10_001), "`parus.ram` is no list"),
-        (lambda c: c["tasks"]["parus"].update(run_times=[]), "`parus.run_times` is empty"),
-        (lambda c: c["tasks"]["parus"].update(run_times=[9]), "not longer than the start-up"),
+        (lambda c: c.update(extra=1), "extra", "there is no key"),
+        (lambda c: c.pop("clock"), "clock", "is missing"),
+        (lambda c: c.update(model=""), "model", "a name"),
+        (lambda c: c.update(model="a\x1b[0m"), "model", "a name"),
+        (lambda c: c.update(clock="sun"), "clock", "log or gpu"),
+        (lambda c: c.update(machines=[]), "machines", "a table"),
+        (lambda c: c.update(machines={"a": 1}), "machines.a", "a name"),
+        (lambda c: c.update(tasks={}), "tasks", "a table"),
+        (lambda c: c.update(tasks={"\n": c["tasks"]["parus"]}), "tasks.", "a name"),
+        (lambda c: c["tasks"]["parus"].pop("ram"), "tasks.parus.ram", "is missing"),
+        (lambda c: c["tasks"]["parus"].update(rum=[]), "tasks.parus.rum", "there is no key"),
+        (lambda c: c["tasks"]["parus"].update(input_size=0), "tasks.parus.input_size", "whole"),
+        (lambda c: c["tasks"]["parus"].update(input_size=True), "tasks.parus.input_size", "whole"),
+        (lambda c: c["tasks"]["parus"].update(ram=[-1]), "tasks.parus.ram", "a list of numbers"),
+        (lambda c: c["tasks"]["parus"].update(ram=[1e300]), "tasks.parus.ram", "a list of numbers"),
+        (lambda c: c["tasks"]["parus"].update(ram=[True]), "tasks.parus.ram", "a list of numbers"),
+        (lambda c: c["tasks"]["parus"].update(ram=[1] * 10_001), "tasks.parus.ram", "a list"),
+        (lambda c: c["tasks"]["parus"].update(run_times=[]), "tasks.parus.run_times", "one number"),
+        (lambda c: c["tasks"]["parus"].update(run_times=[9]), "tasks.parus", "not longer than"),
     ],
 )
 def test_what_is_no_baseline_says_why(
-    tmp_path: Path, spoil: Callable[[Content], object], says: str
+    tmp_path: Path, spoil: Callable[[Content], object], key: str, needed: str
 ) -> None:
     path = write(tmp_path / "b.json", spoil)
     with pytest.raises(DataError) as error:
         read_baseline(path)
-    assert says in str(error.value)
-    assert "--save-baseline" in str(error.value)
+    message = str(error.value)
+    assert message.startswith(f"{path}: ")
+    assert f"'{key}" in message
+    assert needed in message
+    assert "--save-baseline" in message
 
 
 @pytest.mark.parametrize("content", [b"", b"[]", b"\xff", b"{", b"[" * 100_000, b'{"format": NaN}'])
@@ -116,8 +135,9 @@ def test_whatever_a_key_holds_there_is_a_baseline_or_an_error(
 
 
 def test_a_place_that_cannot_be_written_is_named(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
     with pytest.raises(OutputError, match="--save-baseline"):
-        write_baseline(tmp_path / "nowhere" / "b.json", BASELINE)
+        write_baseline(tmp_path / "file" / "b.json", BASELINE)
 
 
 def test_a_file_that_is_too_long_is_not_read(tmp_path: Path) -> None:
