@@ -1,9 +1,9 @@
-"""The commands `check` and `pack`: what is submitted, judged and packed."""
+"""The commands `check` and `pack`."""
 
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
@@ -11,6 +11,7 @@ from morocco.util.params import PATH, warn
 from morocco.util.units import plural
 
 if TYPE_CHECKING:
+    from morocco.check.render import Format
     from morocco.check.result import CheckResult
 
 
@@ -20,12 +21,12 @@ if TYPE_CHECKING:
     "--profile",
     type=PATH,
     metavar="FILE.toml",
-    help="Another suite than Russian SuperGLUE.",
+    help="Check against this suite instead of Russian SuperGLUE.",
 )
 @click.option("--format", "form", type=click.Choice(["text", "json"]), default="text")
 @click.pass_context
-def check(ctx: click.Context, paths: tuple[Path, ...], profile: Path | None, form: Any) -> None:
-    """Tell whether logs make a submission that counts: VALID, or INVALID and exit code 1.
+def check(ctx: click.Context, paths: tuple[Path, ...], profile: Path | None, form: Format) -> None:
+    """Check whether logs make a valid submission: VALID, or INVALID and exit code 1.
 
     PATH is a folder of logs, a .zip or a log.
 
@@ -53,15 +54,15 @@ def _judge(paths: tuple[Path, ...], profile: Path | None) -> CheckResult:
 @click.option(
     "-o", "--output", type=PATH, required=True, help="The zip to write.", metavar="LOGS.zip"
 )
-@click.option("--no-check", is_flag=True, help="Pack what check calls INVALID, too.")
-@click.option("--force", is_flag=True, help="Replace a zip of the same name.")
-@click.option("--profile", type=PATH, metavar="FILE.toml", help="As check takes it.")
+@click.option("--no-check", is_flag=True, help="Pack even if check says INVALID.")
+@click.option("--force", is_flag=True, help="Replace an existing zip.")
+@click.option("--profile", type=PATH, metavar="FILE.toml", help="As for check.")
 def pack(
     paths: tuple[Path, ...], output: Path, no_check: bool, force: bool, profile: Path | None
 ) -> None:
-    """Check logs, then pack them and their records into a zip to submit, and nothing else.
+    """Check logs, then pack them and their records, and nothing else, into a zip to submit.
 
-    PATH is a folder of logs, or a log. The same logs make the same zip, to the byte.
+    PATH is a folder of logs, or a log. The same logs always give the same zip, byte for byte.
 
     \b
     morocco pack logs -o logs.zip
@@ -85,5 +86,5 @@ def _require_valid(paths: tuple[Path, ...], profile: Path | None) -> None:
     click.echo(render_text(checked, brief=True), err=True, nl=False)
     if not checked.valid:
         raise InvalidSubmission(
-            "Nothing was packed. Mend what says NO above, or pack it as it is with --no-check."
+            "Nothing was packed. Fix what says NO above, or pack as is with --no-check."
         )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
@@ -11,6 +11,8 @@ from morocco.util.params import PATH, warn
 
 if TYPE_CHECKING:
     from morocco.stats.estimates import Stats
+    from morocco.stats.grouping import Clock
+    from morocco.stats.render import Format
 
 
 @click.command()
@@ -20,9 +22,9 @@ if TYPE_CHECKING:
     "--clock",
     type=click.Choice(["log", "gpu"]),
     default="log",
-    help="gpu: count from the first GPU reading, for logs of the first MOROCCO tool.",
+    help="gpu: time runs from their first GPU reading, for logs of the first MOROCCO tool.",
 )
-def stats(paths: tuple[Path, ...], form: Any, clock: Any) -> None:
+def stats(paths: tuple[Path, ...], form: Format, clock: Clock) -> None:
     """Estimate init time, speed and GPU RAM from logs.
 
     PATH is a log, a folder of logs or a .zip.
@@ -43,7 +45,7 @@ def stats(paths: tuple[Path, ...], form: Any, clock: Any) -> None:
     _print_estimates(result, form)
 
 
-def _print_estimates(stats: Stats, form: Any) -> None:
+def _print_estimates(stats: Stats, form: Format) -> None:
     from morocco.stats.render import render
 
     warn(*stats.warnings)

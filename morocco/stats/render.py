@@ -1,10 +1,9 @@
-"""Render estimates as text: JSON lines and CSV at full precision, a table for people."""
+"""Render estimates as text: JSON lines and CSV at full precision, a rounded table for people."""
 
 from __future__ import annotations
 
 import csv
 import json
-from collections.abc import Callable
 from io import StringIO
 from typing import Literal
 
@@ -17,17 +16,14 @@ Row = dict[str, str | int | float | None]
 
 
 def render(stats: Stats, form: Format) -> str:
-    """Return the estimates as lines of text, the last one ended too."""
-    renderers: dict[Format, Callable[[Stats], str]] = {
-        "jsonl": render_jsonl,
-        "csv": render_csv,
-        "table": render_table,
-    }
-    return renderers[form](stats)
+    """Return the estimates in a format, with a newline at the end of every line."""
+    if form == "table":
+        return render_table(stats)
+    return render_csv(stats) if form == "csv" else render_jsonl(stats)
 
 
 def to_rows(stats: Stats) -> list[Row]:
-    """Return one row an estimate, its keys in order; `model` only where there are several."""
+    """Return one row per estimate, its keys in order; `model` only if there are several."""
     rows = [dict(vars(estimate)) for estimate in stats.estimates]
     if not stats.many_models:
         for row in rows:
@@ -36,12 +32,12 @@ def to_rows(stats: Stats) -> list[Row]:
 
 
 def render_jsonl(stats: Stats) -> str:
-    """Return one JSON object a line; what is not known is null."""
+    """Return one JSON object per line; unknown values are null."""
     return "".join(json.dumps(row, allow_nan=False) + "\n" for row in to_rows(stats))
 
 
 def render_csv(stats: Stats) -> str:
-    """Return a header and one line an estimate; what is not known is empty."""
+    """Return a header and one line per estimate; unknown values are empty."""
     rows = to_rows(stats)
     text = StringIO()
     writer = csv.DictWriter(text, fieldnames=list(rows[0]) if rows else [], lineterminator="\n")
@@ -51,25 +47,21 @@ def render_csv(stats: Stats) -> str:
 
 
 def render_table(stats: Stats) -> str:
-    """Return aligned columns, rounded for reading; what is not known is a dash."""
-    rows = [_to_cells(estimate) for estimate in stats.estimates]
+    """Return aligned columns of rounded numbers; unknown values are a dash."""
+    rows = [_format_cells(estimate) for estimate in stats.estimates]
     names = [name for name in (rows[0] if rows else ()) if stats.many_models or name != "model"]
     cells = [names, *([row[name] for name in names] for row in rows)]
     left = [number for number, name in enumerate(names) if name in ("model", "task")]
     return "".join(line + "\n" for line in align(cells, left)) if names else ""
 
 
-def _to_cells(estimate: Estimate) -> dict[str, str]:
+def _format_cells(estimate: Estimate) -> dict[str, str]:
+    measured = ("rps", "rps_low", "rps_high", "init_time", "gpu_ram", "gpu_ram_batch")
     return {
         "model": estimate.model,
         "task": estimate.task,
         "input_size": str(estimate.input_size),
         "batch_size": str(estimate.batch_size),
-        "rps": format_number(estimate.rps),
-        "rps_low": format_number(estimate.rps_low),
-        "rps_high": format_number(estimate.rps_high),
-        "init_time": format_number(estimate.init_time),
-        "gpu_ram": format_number(estimate.gpu_ram),
-        "gpu_ram_batch": format_number(estimate.gpu_ram_batch),
+        **{name: format_number(getattr(estimate, name)) for name in measured},
         "runs + init_runs": f"{estimate.runs} + {estimate.init_runs}",
     }
