@@ -42,11 +42,11 @@ def complete(context: CheckContext) -> Iterator[Detail]:
 def _find_missing_runs(sizes: Mapping[Size, Sequence[Log]], context: CheckContext) -> Iterator[str]:
     """Yield what one task lacks; if the profile asks for no sizes, its fullest long one counts."""
     long = [size for size in sizes if size != INIT_SIZE]
-    if not long and not context.profile.sizes:
+    if not long and not context.profile.long_sizes:
         yield "no long runs"
     indices = {size: {log.path.index for log in logs} for size, logs in sizes.items()}
     fullest = sorted(long, key=lambda size: len(indices[size]))[-1:]
-    for size in (INIT_SIZE, *(context.profile.sizes or fullest)):
+    for size in (INIT_SIZE, *(context.profile.long_sizes or fullest)):
         present = indices.get(size, set())
         lacking = context.profile.runs - len(present)
         if lacking > 0:
@@ -77,7 +77,7 @@ def tasks(context: CheckContext) -> Iterator[Detail]:
     todo="keep one long size per task and delete the others",
 )
 def sizes(context: CheckContext) -> Iterator[Detail]:
-    asked = context.profile.sizes
+    asked = context.profile.long_sizes
     for model in context.models:
         logs: list[Log] = []
         for (of_model, _), task in context.tasks.items():

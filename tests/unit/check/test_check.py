@@ -33,7 +33,7 @@ from submissions import (
     without_records,
 )
 
-ONE = Profile("one task", ("parus",))
+ONE = Profile(("parus",), "one task")
 FIRST = "parus/2000_32_01.jsonl"
 SECOND = "parus/2000_32_02.jsonl"
 
@@ -106,7 +106,7 @@ def test_one_long_size_that_is_complete_is_enough() -> None:
 
 
 def test_a_profile_may_ask_for_its_own_sizes(good: Submission) -> None:
-    profile = replace(ONE, sizes=((500, 4),))
+    profile = replace(ONE, sizes=("500_4",))
     assert [detail.what for detail in says_missing(good, profile)] == [
         "parus: 0 of 5 runs of 500_4 (missing: 01, 02, 03, 04, 05)"
     ]

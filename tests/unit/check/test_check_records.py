@@ -28,7 +28,7 @@ from submissions import (
     without_records,
 )
 
-ONE = Profile("one task", ("parus",), machine=RUSSIAN_SUPERGLUE.machine)
+ONE = Profile(("parus",), "one task", machine=RUSSIAN_SUPERGLUE.machine)
 FIRST = "parus/2000_32_01.jsonl"
 SECOND = "parus/2000_32_02.jsonl"
 HOST = {"cpu": "Broadwell", "cores": 8, "ram": 94 * GIB, "name": "gpu-1"}
