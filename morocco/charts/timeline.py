@@ -12,7 +12,7 @@ from functools import cached_property
 from statistics import median
 from typing import TYPE_CHECKING
 
-from morocco.logs.log import Log
+from morocco.logs.log import INIT_SIZE, Log, Size, group_by_size, group_by_task
 from morocco.util.units import GIB, Seconds, plural
 
 if TYPE_CHECKING:
@@ -34,17 +34,12 @@ from pathlib import Path
 
 from morocco.charts.style import COLOURS, INK, make_printable
 from morocco.errors import DataError
-from morocco.logs.discovery import Collection, by_model_and_task
+from morocco.logs.discovery import Collection
 from morocco.tasks import TASKS
 from morocco.util.files import write_output
 
 OUTLIER = 0.1
 """A run further off the median run time of its group than this share of it is labelled."""
-
-Size = tuple[int, int]
-"""Input size and batch size: what makes a group."""
-
-INIT: Size = (1, 1)
 
 _LINE_COLUMNS = 800
 """A line keeps the extremes of this many stretches of the time axis: about one a pixel."""
@@ -180,10 +175,8 @@ class Picture:
 
 def group_runs(logs: Iterable[Log], colours: Mapping[Size, str]) -> tuple[SizeGroup, ...]:
     """Return the groups of one picture, sorted by size."""
-    runs: dict[Size, list[TimelineRun]] = {}
-    for log in logs:
-        runs.setdefault((log.path.input_size, log.path.batch_size), []).append(_read_run(log))
-    return tuple(SizeGroup(size, tuple(runs[size]), colours[size]) for size in sorted(runs))
+    sizes = sorted(group_by_size(logs).items())
+    return tuple(SizeGroup(size, tuple(map(_read_run, of)), colours[size]) for size, of in sizes)
 
 
 def _read_run(log: Log) -> TimelineRun:
@@ -394,7 +387,7 @@ def _draw_line(axes: Axes, line: DataFrame, **style: Any) -> None:
 
 def _mark_init(rows: Sequence[Axes], picture: Picture) -> None:
     """Mark the end of each 1_1 run with a thin line, and their median, the init time."""
-    for group in (group for group in picture.groups if group.size == INIT):
+    for group in (group for group in picture.groups if group.size == INIT_SIZE):
         for axes in rows:
             for run in group.runs:
                 axes.axvline(run.time, color=group.colour, lw=0.7, alpha=0.25)
@@ -416,7 +409,7 @@ def plot(collection: Collection, image: Path) -> list[Path]:
     in none of `SUFFIXES` or cannot tell several figures apart, OutputError where a file cannot be
     written.
     """
-    figures = by_model_and_task(collection.logs)
+    figures = group_by_task(collection.logs)
     _check_suffix(image)
     _check_marks(image, figures)
     colours = _choose_colours(collection.logs)
@@ -465,9 +458,9 @@ def _fill_marks(image: Path, model: str, task: str) -> Path:
 
 def _choose_colours(logs: Iterable[Log]) -> dict[Size, str]:
     """Give each group its colour, the same one in every figure."""
-    sizes = sorted({(log.path.input_size, log.path.batch_size) for log in logs} - {INIT})
+    sizes = sorted({log.path.size for log in logs} - {INIT_SIZE})
     colours = COLOURS if len(sizes) <= len(COLOURS) else _blend_colours(len(sizes))
-    return {INIT: INK, **dict(zip(sizes, colours, strict=False))}
+    return {INIT_SIZE: INK, **dict(zip(sizes, colours, strict=False))}
 
 
 def _blend_colours(count: int) -> tuple[str, ...]:

@@ -2,20 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 
 from morocco.check.profile import Profile
-from morocco.logs.discovery import by_model_and_task
-from morocco.logs.log import Log
+from morocco.logs.log import Log, group_by_task
 from morocco.logs.record import RunRecord
 from morocco.logs.submission import Entry, Submission
 from morocco.stats.grouping import Group, Series, TaskRuns, group_runs
-
-Size = tuple[int, int]
-"""Input and batch size."""
-INIT_SIZE: Size = (1, 1)
 
 
 @dataclass(frozen=True)
@@ -46,7 +41,7 @@ class CheckContext:
     @cached_property
     def tasks(self) -> dict[tuple[str, str], TaskRuns]:
         """All runs, by model and task."""
-        tasks = by_model_and_task(self.logs)
+        tasks = group_by_task(self.logs)
         return {key: group_runs(logs, "log", many_models=False) for key, logs in tasks.items()}
 
     @cached_property
@@ -74,11 +69,3 @@ class CheckContext:
         for log in self.logs:
             if log.name in self.records:
                 yield log, self.records[log.name]
-
-
-def by_size(logs: Iterable[Log]) -> dict[Size, list[Log]]:
-    """Return the logs of one task grouped by their sizes."""
-    groups: dict[Size, list[Log]] = {}
-    for log in logs:
-        groups.setdefault((log.path.input_size, log.path.batch_size), []).append(log)
-    return groups

@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import count, islice, pairwise
 
-from morocco.check.context import INIT_SIZE, CheckContext, Size, by_size
+from morocco.check.context import CheckContext
 from morocco.check.result import Detail, name_file
 from morocco.check.rule import REMEASURE, RERUN, rule
-from morocco.logs.discovery import by_model_and_task
-from morocco.logs.log import Log
+from morocco.logs.log import INIT_SIZE, Log, Size, group_by_size, group_by_task
 from morocco.logs.record import RunRecord
 from morocco.logs.submission import Entry
 from morocco.stats.anomalies import compute_period, has_reading
@@ -29,11 +28,11 @@ _BACKWARD = "timestamp is before"
     todo=f"{RERUN}, if its --tasks and --repeats cover everything",
 )
 def complete(context: CheckContext) -> Iterator[Detail]:
-    logs = by_model_and_task(context.logs)
+    logs = group_by_task(context.logs)
     for model in context.models:
         tasks: dict[str, list[str]] = {}
         for task in context.profile.tasks:
-            sizes = by_size(logs.get((model, task), []))
+            sizes = group_by_size(logs.get((model, task), []))
             for lack in _find_missing_runs(sizes, context) if sizes else ["no runs"]:
                 tasks.setdefault(lack, []).append(task)
         yield from (Detail(f"{' '.join(names)}: {lack}", model) for lack, names in tasks.items())
@@ -64,7 +63,7 @@ def _find_missing_runs(sizes: Mapping[Size, Sequence[Log]], context: CheckContex
     todo="rename or delete their folders",
 )
 def tasks(context: CheckContext) -> Iterator[Detail]:
-    for (_, task), logs in by_model_and_task(context.logs).items():
+    for (_, task), logs in group_by_task(context.logs).items():
         if task not in context.profile.tasks:
             yield Detail.about(logs)
 
@@ -83,7 +82,7 @@ def sizes(context: CheckContext) -> Iterator[Detail]:
         for (of_model, _), task in context.tasks.items():
             if of_model == model and (asked or len(task.groups) > 1):
                 logs += (log for group in task.groups for log in group.long.logs)
-        others = [log for log in logs if (log.path.input_size, log.path.batch_size) not in asked]
+        others = [log for log in logs if log.path.size not in asked]
         if others:
             yield Detail.about(others)
 

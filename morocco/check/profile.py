@@ -9,6 +9,7 @@ from typing import Annotated
 
 from msgspec import Meta
 
+from morocco.logs.log import INIT_SIZE
 from morocco.stats.anomalies import COLD_START, USUAL_RUNS, WIDE_SPREAD
 from morocco.tasks import TASKS
 from morocco.util.files import read_toml
@@ -71,7 +72,7 @@ class Profile:
     def long_sizes(self) -> tuple[tuple[int, int], ...]:
         """The long (input, batch) sizes that are asked for; 1_1 is asked for anyway."""
         sizes = (tuple(map(int, size.split("_"))) for size in self.sizes)
-        return tuple((size[0], size[1]) for size in dict.fromkeys(sizes) if size != (1, 1))
+        return tuple((size[0], size[1]) for size in dict.fromkeys(sizes) if size != INIT_SIZE)
 
 
 RUSSIAN_SUPERGLUE = Profile(

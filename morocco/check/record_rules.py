@@ -8,8 +8,7 @@ from morocco.check.context import CheckContext
 from morocco.check.profile import Machine
 from morocco.check.result import Detail
 from morocco.check.rule import REMEASURE, rule
-from morocco.logs.discovery import by_model_and_task
-from morocco.logs.log import Log
+from morocco.logs.log import Log, group_by_task
 from morocco.logs.record import GPU_IN_USE, TIME_TOLERANCE, RunRecord
 from morocco.util.units import GIB, format_bytes, plural
 
@@ -129,7 +128,7 @@ def one_input(context: CheckContext) -> Iterator[Detail]:
 
 def _group_by_task(context: CheckContext) -> Iterator[list[tuple[Log, RunRecord]]]:
     """Yield the runs of each task of each model, as far as they have records."""
-    for logs in by_model_and_task(context.logs).values():
+    for logs in group_by_task(context.logs).values():
         yield [(log, context.records[log.name]) for log in logs if log.name in context.records]
 
 

@@ -8,11 +8,10 @@ from collections.abc import Iterator, Sequence
 from math import isnan
 from statistics import median
 
-from morocco.check.context import CheckContext, by_size
+from morocco.check.context import CheckContext
 from morocco.check.result import Detail
 from morocco.check.rule import REMEASURE, rule
-from morocco.logs.discovery import by_model_and_task
-from morocco.logs.log import Log
+from morocco.logs.log import Log, group_by_size, group_by_task
 from morocco.logs.record import RunRecord
 from morocco.stats.anomalies import (
     compute_first_ram,
@@ -62,8 +61,8 @@ def _format_range(sizes: Sequence[float]) -> str:
 )
 def finished(context: CheckContext) -> Iterator[Detail]:
     """Judge by the record or, without one, by the signs of a run that was cut off."""
-    for of_task in by_model_and_task(context.logs).values():
-        for logs in by_size(of_task).values():
+    for of_task in group_by_task(context.logs).values():
+        for logs in group_by_size(of_task).values():
             yield from _judge_ends(logs, context)
 
 

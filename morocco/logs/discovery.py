@@ -203,11 +203,3 @@ def _read(found: FoundLog) -> Log:
     except OSError as error:
         raise DataError(f"Cannot read {found.name}: {error}.") from None
     return Log(found.name, found.model, found.path, samples)
-
-
-def by_model_and_task(logs: Sequence[Log]) -> dict[tuple[str, str], list[Log]]:
-    """Return the logs grouped by (model, task), in their order."""
-    groups: dict[tuple[str, str], list[Log]] = {}
-    for log in logs:
-        groups.setdefault((log.model, log.path.task), []).append(log)
-    return groups

@@ -109,6 +109,11 @@ def _quote(line: bytes) -> str:
 
 __all__ = ["KEYS", "Log", "LogPath", "Sample", "Samples", "parse_sample", "parse_samples"]
 
+Size = tuple[int, int]
+"""Input size and batch size."""
+INIT_SIZE: Size = (1, 1)
+"""The size of the start-up runs; all others are long runs."""
+
 _LOG_NAME = re.compile(r"([0-9]{1,9})_([0-9]{1,9})_([0-9]{1,9})\.jsonl")
 
 
@@ -130,6 +135,16 @@ class LogPath:
             return None
         sizes = (int(digits) for digits in match.groups())
         return cls(parts[0], *sizes)
+
+    @property
+    def size(self) -> Size:
+        """Input size and batch size."""
+        return self.input_size, self.batch_size
+
+    @property
+    def is_start_up(self) -> bool:
+        """Whether the log is that of a start-up run."""
+        return self.size == INIT_SIZE
 
     def __str__(self) -> str:
         return f"{self.task}/{self.input_size}_{self.batch_size}_{self.index:02d}.jsonl"
@@ -189,3 +204,19 @@ class Log:
 def _find_peak(readings: Iterable[float]) -> Bytes | None:
     peak = max((reading for reading in readings if not isnan(reading)), default=None)
     return None if peak is None else int(peak)
+
+
+def group_by_task(logs: Iterable[Log]) -> dict[tuple[str, str], list[Log]]:
+    """Return the logs by model and task, in their order."""
+    groups: dict[tuple[str, str], list[Log]] = {}
+    for log in logs:
+        groups.setdefault((log.model, log.path.task), []).append(log)
+    return groups
+
+
+def group_by_size(logs: Iterable[Log]) -> dict[Size, list[Log]]:
+    """Return the logs of one task by their size, in their order."""
+    groups: dict[Size, list[Log]] = {}
+    for log in logs:
+        groups.setdefault(log.path.size, []).append(log)
+    return groups

@@ -7,8 +7,8 @@ from dataclasses import replace
 from math import exp, log
 from statistics import fmean
 
-from morocco.check.context import Size
 from morocco.errors import DataError
+from morocco.logs.log import Size
 from morocco.logs.record import RunRecord
 from morocco.logs.submission import Submission
 from morocco.report.baseline import Baseline

@@ -9,9 +9,8 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import PurePath
 
-from morocco.check.context import INIT_SIZE, Size
 from morocco.errors import DataError
-from morocco.logs.log import Log
+from morocco.logs.log import INIT_SIZE, Log, Size
 from morocco.logs.record import RunRecord
 from morocco.logs.submission import Entry, FailedRun, Submission
 from morocco.report.comparison import measure, measure_spread, read_group
@@ -74,9 +73,7 @@ class SubmissionRuns:
 
 
 def _add(found: dict[Key, list[Failed]], run: Entry | FailedRun, cause: str) -> None:
-    path = run.path
-    failed = Failed((path.input_size, path.batch_size), cause)
-    found.setdefault((run.model, path.task), []).append(failed)
+    found.setdefault((run.model, run.path.task), []).append(Failed(run.path.size, cause))
 
 
 def _name_cause(record: RunRecord) -> str | None:
@@ -144,13 +141,8 @@ def choose(logs: Sequence[Log], failed: Sequence[Failed], clock: Clock, *, many:
     usable = [group for group in task.groups if group.has_speed]
     if not usable:
         return Choice(None, _find_reason(task, failed))
-    best = max(usable, key=lambda group: (len(group.long.runs), get_size(group)))
-    return Choice(best, None, tuple(get_size(group) for group in usable if group is not best))
-
-
-def get_size(group: Group) -> Size:
-    """Return input and batch size of the long runs."""
-    return group.path.input_size, group.path.batch_size
+    best = max(usable, key=lambda group: (len(group.long.runs), group.path.size))
+    return Choice(best, None, tuple(group.path.size for group in usable if group is not best))
 
 
 def _say_nothing_good(failed: Sequence[Failed]) -> str:
@@ -192,7 +184,7 @@ def make_cell(
         tried = len(logs) + len(failed)
         return Cell(*key, tuple(logs), reason=choice.reason, failed=len(failed), tried=tried)
     readings = read_group(choice.group, records)
-    sizes = (INIT_SIZE, get_size(choice.group))
+    sizes = (INIT_SIZE, choice.group.path.size)
     counted = sum(run.size in sizes for run in failed)
     return Cell(
         *key,

@@ -6,7 +6,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from statistics import fmean
 from typing import NamedTuple
 
-from morocco.check.context import INIT_SIZE
 from morocco.logs.log import Log
 from morocco.logs.record import RunRecord
 from morocco.report.cells import Key, SubmissionRuns, choose
@@ -65,8 +64,7 @@ def _time(
 
 
 def _belongs(log: Log, of_kind: bool, of_card: bool) -> bool:
-    is_init = (log.path.input_size, log.path.batch_size) == INIT_SIZE
-    return of_kind if is_init else of_card
+    return of_kind if log.path.is_start_up else of_card
 
 
 def _summarise(name: str, by_cell: Mapping[Key, Mapping[str, _Speed]]) -> GpuComparison | None:

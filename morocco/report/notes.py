@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from morocco.check.context import Size
+from morocco.logs.log import Size
 from morocco.logs.submission import Submission
-from morocco.report.cells import Choice, Key, SubmissionRuns, get_size, say_causes
+from morocco.report.cells import Choice, Key, SubmissionRuns, say_causes
 from morocco.report.machines import Machines, find_unknown
 from morocco.report.model import Report
 from morocco.util.units import plural
@@ -37,7 +37,7 @@ def _say_sizes(choices: Mapping[Key, Choice]) -> Iterator[str]:
     told: dict[tuple[Size, tuple[Size, ...]], list[Key]] = {}
     for key, choice in choices.items():
         if choice.group is not None and choice.passed_over:
-            told.setdefault((get_size(choice.group), choice.passed_over), []).append(key)
+            told.setdefault((choice.group.path.size, choice.passed_over), []).append(key)
     for (size, others), keys in told.items():
         left = ", ".join(map(_name_size, others))
         yield (

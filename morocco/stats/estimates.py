@@ -13,7 +13,8 @@ from pathlib import PurePath
 from statistics import median
 
 from morocco.errors import DataError
-from morocco.logs.discovery import Collection, by_model_and_task
+from morocco.logs.discovery import Collection
+from morocco.logs.log import group_by_task
 from morocco.stats.anomalies import USUAL_RUNS, find_warnings, is_late
 from morocco.stats.grouping import Clock, Group, Series, TaskRuns, group_runs
 from morocco.stats.speed import compute_rps
@@ -73,7 +74,7 @@ def estimate(collection: Collection, clock: Clock = "log") -> Stats:
     """
     logs = sorted(collection.logs, key=lambda log: (log.model, log.path, log.name))
     many = collection.many_models
-    tasks = [group_runs(of_task, clock, many) for of_task in by_model_and_task(logs).values()]
+    tasks = [group_runs(of_task, clock, many) for of_task in group_by_task(logs).values()]
     groups = [group for task in tasks for group in task.groups]
     stats = summarise([group for group in groups if group.has_speed], many)
     faults = [fault for task in tasks for fault in _find_task_faults(task)]

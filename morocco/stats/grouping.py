@@ -7,7 +7,7 @@ from functools import cached_property
 from statistics import median
 from typing import Literal, NamedTuple
 
-from morocco.logs.log import Log, LogPath
+from morocco.logs.log import INIT_SIZE, Log, LogPath, Size, group_by_size
 from morocco.stats.speed import bootstrap_rps, is_longer
 from morocco.util.units import Bytes, Seconds
 
@@ -92,9 +92,7 @@ def group_runs(logs: list[Log], clock: Clock, many_models: bool) -> TaskRuns:
     """Group the logs of one task of one model; with `many_models`, labels name the model."""
     model, task = logs[0].model, logs[0].path.task
     prefix = f"{model} {task}" if many_models else task
-    by_size: dict[tuple[int, int], list[Log]] = {(1, 1): []}
-    for log in logs:
-        by_size.setdefault((log.path.input_size, log.path.batch_size), []).append(log)
+    by_size: dict[Size, list[Log]] = {INIT_SIZE: []} | group_by_size(logs)
     init, *long = (
         _time(of_size, clock, f"{prefix} {size}_{batch}")
         for (size, batch), of_size in by_size.items()

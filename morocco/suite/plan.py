@@ -12,7 +12,7 @@ from statistics import fmean, median
 from typing import Any
 
 from morocco.errors import DataError
-from morocco.logs.log import LogPath
+from morocco.logs.log import INIT_SIZE, LogPath
 from morocco.targets.options import RunOptions
 from morocco.tasks import Records
 from morocco.util.units import Seconds
@@ -132,7 +132,7 @@ def make_blocks(
 def _take_turns(sizes: Sizes, single: Records, many: Records) -> Iterator[tuple[int, Records, int]]:
     for index in range(1, sizes.repeats + 1):
         yield index, single, 1
-        if (sizes.input_size, sizes.batch_size) != (1, 1):
+        if (sizes.input_size, sizes.batch_size) != INIT_SIZE:
             yield index, many, sizes.batch_size
 
 

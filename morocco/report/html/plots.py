@@ -8,8 +8,8 @@ from math import isnan, nan
 from statistics import fmean, median
 from typing import NamedTuple
 
-from morocco.charts.timeline import INIT, PANELS, Panel, Size
-from morocco.logs.log import Log
+from morocco.charts.timeline import PANELS, Panel
+from morocco.logs.log import INIT_SIZE, Log, Size, group_by_size
 from morocco.report.html.markup import Html, element, join
 from morocco.report.model import Cell, Report
 from morocco.util.text import format_number
@@ -159,25 +159,21 @@ def draw_plots(report: Report) -> Iterator[Html]:
         yield element("div", *figures, class_="plots") if figures else element("p", "No logs.")
 
 
-def _get_size(log: Log) -> Size:
-    return log.path.input_size, log.path.batch_size
-
-
 def _choose_classes(logs: Sequence[Log]) -> dict[Size, str]:
     """Return how the style sheet calls the colour of each size."""
-    long = sorted({_get_size(log) for log in logs} - {INIT})
-    return {INIT: "init", **{size: f"g{n % _COLOURS}" for n, size in enumerate(long)}}
+    long = sorted({log.path.size for log in logs} - {INIT_SIZE})
+    return {INIT_SIZE: "init", **{size: f"g{n % _COLOURS}" for n, size in enumerate(long)}}
 
 
 def _draw_cell(cell: Cell, name: str, classes: Mapping[Size, str]) -> Html:
-    logs = sorted(cell.logs, key=lambda log: (_get_size(log), log.path.index, log.name))
+    logs = sorted(cell.logs, key=lambda log: (log.path.size, log.path.index, log.name))
     told = [element("b", cell.task)]
     if cell.reason:
         told.append(element("span", cell.reason, class_="bad"))
     if cell.failed:
         failed = f"{cell.failed} of {plural(cell.tried, 'run')} failed"
         told.append(element("span", failed, class_="bad"))
-    keys = [_tell(size, list(same), classes) for size, same in groupby(logs, _get_size)]
+    keys = [_tell(size, same, classes) for size, same in group_by_size(logs).items()]
     caption = element("figcaption", *told, *keys)
     return element("figure", caption, _draw(cell, logs, classes), id=name, tabindex=-1)
 
@@ -235,7 +231,7 @@ def _draw_panel(
     most = max(peak, panel.least) or 1.0
     scale = Scale((_WIDTH - 1) / span, (_HEIGHT - 2) / most / panel.scale, floor)
     paths = []
-    for size, same in groupby(logs, _get_size):
+    for size, same in group_by_size(logs).items():
         lines = [trace(*_take_line(panel, log, span), scale) for log in same]
         paths.append(Html(f'<path class="{classes[size]}" d="{"".join(lines)}"/>'))
     axis = Html(f'<path class="axis" d="M0 {floor}h{_WIDTH}"/>')

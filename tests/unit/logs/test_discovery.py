@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 
 from morocco.errors import DataError
-from morocco.logs.discovery import Collection, by_model_and_task, collect_logs
+from morocco.logs.discovery import Collection, collect_logs
+from morocco.logs.log import group_by_task
 from morocco.logs.samples import Sample
 
 TEXT = "".join(Sample(time, ram=5).to_line() + "\n" for time in (1.0, 2.0))
@@ -220,9 +221,9 @@ def test_a_broken_zip_is_named(tmp_path: Path) -> None:
         collect_logs([path])
 
 
-def test_logs_are_grouped_by_model_and_task(tmp_path: Path) -> None:
+def test_logs_are_grouped_group_by_task(tmp_path: Path) -> None:
     found = collect_logs([write_logs(tmp_path / "b"), write_logs(tmp_path / "a", LOGS[0])])
-    groups = by_model_and_task(found.logs)
+    groups = group_by_task(found.logs)
     assert {key: len(logs) for key, logs in groups.items()} == {
         ("a", "parus"): 1,
         ("b", "parus"): 2,
