@@ -21,7 +21,6 @@ _BACKWARD = "timestamp is before"
 
 
 @rule(
-    "complete",
     "NO",
     good="every task has enough runs of both sizes",
     bad="runs are missing",
@@ -56,7 +55,6 @@ def _find_missing_runs(sizes: Mapping[Size, Sequence[Log]], context: CheckContex
 
 
 @rule(
-    "tasks",
     "warn",
     good="every task belongs to the suite",
     bad="these tasks are not part of the suite",
@@ -69,7 +67,6 @@ def tasks(context: CheckContext) -> Iterator[Detail]:
 
 
 @rule(
-    "sizes",
     "warn",
     good="every task has one long size",
     bad="several long sizes for one task, or sizes that the suite does not ask for",
@@ -87,26 +84,14 @@ def sizes(context: CheckContext) -> Iterator[Detail]:
             yield Detail.about(others)
 
 
-@rule(
-    "readable",
-    "NO",
-    good="every log can be read",
-    bad="these logs cannot be read",
-    todo=REMEASURE,
-)
+@rule("NO", good="every log can be read", bad="these logs cannot be read", todo=REMEASURE)
 def readable(context: CheckContext) -> Iterator[Detail]:
     for entry in context.entries:
         if entry.log is None and not _is_backward(entry):
             yield Detail.about([entry], entry.fault or "")
 
 
-@rule(
-    "forward",
-    "NO",
-    good="time runs forward in every log",
-    bad="time runs backward",
-    todo=REMEASURE,
-)
+@rule("NO", good="time runs forward in every log", bad="time runs backward", todo=REMEASURE)
 def forward(context: CheckContext) -> Iterator[Detail]:
     for entry in context.entries:
         if _is_backward(entry):
@@ -118,7 +103,6 @@ def _is_backward(entry: Entry) -> bool:
 
 
 @rule(
-    "cadence",
     "NO",
     good="no log has a gap",
     bad="samples are missing",
@@ -137,7 +121,6 @@ def cadence(context: CheckContext) -> Iterator[Detail]:
 
 
 @rule(
-    "readings",
     "NO",
     good="every log has readings",
     bad="no readings at all, the process was not found",
@@ -150,7 +133,6 @@ def readings(context: CheckContext) -> Iterator[Detail]:
 
 
 @rule(
-    "gpu",
     "NO",
     good="either all runs were seen on a GPU, or none",
     bad="never seen on a GPU",
@@ -179,13 +161,7 @@ MAX_CONCURRENT = 500
 """More runs than any cluster runs at once; bounds the time that a forged zip can take."""
 
 
-@rule(
-    "copies",
-    "NO",
-    good="no log is a copy of another",
-    bad="these logs are copies",
-    todo=REMEASURE,
-)
+@rule("NO", good="no log is a copy of another", bad="these logs are copies", todo=REMEASURE)
 def copies(context: CheckContext) -> Iterator[Detail]:
     """Judge byte-for-byte copies, and copies that were shifted in time."""
     by_digest: dict[str, Log] = {}
@@ -218,7 +194,6 @@ def _is_shifted(log: Log, other: Log) -> bool:
 
 
 @rule(
-    "overlap",
     "NO",
     good="no two runs shared a machine",
     bad="two runs at the same time",
@@ -275,7 +250,6 @@ def _name_beside(log: Log, other: Log) -> str:
 
 
 @rule(
-    "remarks",
     "warn",
     good="no file was skipped",
     bad="files were skipped",

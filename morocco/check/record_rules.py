@@ -17,7 +17,6 @@ MEMORY_TOLERANCE = 0.1
 
 
 @rule(
-    "records",
     "warn",
     good="every log has a run record",
     bad="no usable run record beside the log, so it is unknown how and where the run ended",
@@ -29,7 +28,6 @@ def records(context: CheckContext) -> Iterator[Detail]:
 
 
 @rule(
-    "same-run",
     "NO",
     good="every record belongs to its log",
     bad="the record belongs to another run",
@@ -60,7 +58,6 @@ def _find_contradictions(log: Log, record: RunRecord) -> Iterator[str]:
 
 
 @rule(
-    "one-machine",
     "NO",
     good="each task was measured on one kind of machine",
     bad="one task was measured on different machines",
@@ -100,7 +97,6 @@ def _join(values: Iterable[str | float | None]) -> str:
 
 
 @rule(
-    "one-image",
     "NO",
     good="each task was measured with one image",
     bad="one task was measured with different images",
@@ -113,7 +109,6 @@ def one_image(context: CheckContext) -> Iterator[Detail]:
 
 
 @rule(
-    "one-input",
     "NO",
     good="each task was measured on one data file",
     bad="one task was measured on different data",
@@ -140,7 +135,6 @@ def _find_different(runs: Iterable[tuple[Log, str | None]], what: str) -> Iterat
 
 
 @rule(
-    "foreign-load",
     "warn",
     good="nobody else was on the GPUs before a run started",
     bad="other processes were on the GPU before the run started",
@@ -156,7 +150,6 @@ def foreign_load(context: CheckContext) -> Iterator[Detail]:
 
 
 @rule(
-    "warnings",
     "warn",
     good="`morocco bench` gave no other warnings",
     bad="`morocco bench` gave warnings",
@@ -173,7 +166,6 @@ def warnings(context: CheckContext) -> Iterator[Detail]:
 
 
 @rule(
-    "reference-machine",
     "warn",
     good="the suite asks for no other machine",
     bad="not the machine of the suite, so the numbers are not comparable",

@@ -46,7 +46,12 @@ class Rule:
 
 
 def rule(
-    id: str, severity: Severity, *, good: str, bad: str, todo: str, needs_records: bool = False
+    severity: Severity, *, good: str, bad: str, todo: str, needs_records: bool = False
 ) -> Callable[[Judge], Rule]:
-    """Turn the function below into a rule; see `Rule` for what each text says."""
-    return lambda judge: Rule(judge, id, severity, good, bad, todo, needs_records)
+    """Turn a function into a rule whose id is its name with hyphens; see `Rule` for the texts."""
+
+    def build(judge: Judge) -> Rule:
+        id = judge.__name__.replace("_", "-")
+        return Rule(judge, id, severity, good, bad, todo, needs_records)
+
+    return build

@@ -29,7 +29,6 @@ _MAX_READINGS = 100_000
 
 
 @rule(
-    "late-clock",
     "NO",
     good="the clock starts with the task",
     bad="the clock started after the task had loaded, so the speed is too high",
@@ -52,13 +51,7 @@ def _format_range(sizes: Sequence[float]) -> str:
     return low if low == high else f"{low} to {high}"
 
 
-@rule(
-    "finished",
-    "NO",
-    good="every run finished",
-    bad="these runs failed or were cut off",
-    todo=REMEASURE,
-)
+@rule("NO", good="every run finished", bad="these runs failed or were cut off", todo=REMEASURE)
 def finished(context: CheckContext) -> Iterator[Detail]:
     """Judge by the record or, without one, by the signs of a run that was cut off."""
     for of_task in group_by_task(context.logs).values():
@@ -114,7 +107,6 @@ def _find_cut_signs(log: Log, usual: Seconds, limit: float) -> Iterator[str]:
 
 
 @rule(
-    "start-up",
     "NO",
     good="start-up takes about the same time in all 1_1 runs of a task",
     bad="slow starts, as with a new image on a cold disk (or the fastest run was cut off)",
@@ -128,7 +120,6 @@ def start_up(context: CheckContext) -> Iterator[Detail]:
 
 
 @rule(
-    "speed",
     "NO",
     good="every long run takes longer than the start-up",
     bad="not longer than the start-up, so there is no speed",
@@ -141,7 +132,6 @@ def speed(context: CheckContext) -> Iterator[Detail]:
 
 
 @rule(
-    "work",
     "warn",
     good="the work takes long enough to be timed",
     bad="too little work beyond the start-up to time it well",
@@ -156,7 +146,6 @@ def work(context: CheckContext) -> Iterator[Detail]:
 
 
 @rule(
-    "spread",
     "warn",
     good="the speed is about the same in all runs of a size",
     bad="the speed varies",
@@ -178,7 +167,6 @@ def spread(context: CheckContext) -> Iterator[Detail]:
 
 
 @rule(
-    "gpu-busy",
     "warn",
     good="no GPU is idle while the model works",
     bad="the GPU is often idle while the model works",
