@@ -89,9 +89,13 @@ def _render(result: Report, suffix: str) -> bytes:
     from morocco.report.data import render_csv, render_json
     from morocco.report.text import render_markdown
 
-    if suffix in (".png", ".svg", ".html"):
-        from morocco.report.html.page import render_chart, render_page
+    if suffix == ".html":
+        from morocco.report.html.page import render_page
 
-        return render_page(result).encode() if suffix == ".html" else render_chart(result, suffix)
+        return render_page(result).encode()
+    if suffix in (".png", ".svg"):
+        from morocco.report.chart import render_chart
+
+        return render_chart(result, suffix)
     render = {".md": render_markdown, ".csv": render_csv, ".json": render_json}[suffix]
     return render(result).encode(errors="backslashreplace")  # a folder's name need not be text
