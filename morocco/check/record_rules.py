@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
 from morocco.check.context import CheckContext
 from morocco.check.profile import Machine
@@ -23,8 +23,11 @@ MEMORY_TOLERANCE = 0.1
     todo="keep the .json files that `morocco bench` writes beside the logs",
 )
 def records(context: CheckContext) -> Iterator[Detail]:
-    without = (entry for entry in context.entries if entry.log and entry.record is None)
-    yield from _merge((entry.log, entry.record_fault or "") for entry in without if entry.log)
+    return _merge(
+        (entry.log, entry.record_fault or "")
+        for entry in context.entries
+        if entry.log and entry.record is None
+    )
 
 
 @rule(
@@ -66,21 +69,16 @@ def _find_contradictions(log: Log, record: RunRecord) -> Iterator[str]:
 )
 def one_machine(context: CheckContext) -> Iterator[Detail]:
     for runs in _group_by_task(context):
-        facts = [(log, _describe_machine(record)) for log, record in runs]
-        names = dict.fromkeys(name for _, of_log in facts for name in of_log)
-        details = [
-            detail
-            for name in names
-            for detail in _find_different([(log, of_log.get(name)) for log, of_log in facts], name)
-        ]
-        # The fingerprint covers these facts too, so it is worth naming only if none of them differ.
-        yield from details or _find_different([(log, r.machine) for log, r in runs], "machine")
+        # The fingerprint covers the facts too, so it is worth naming only if none of them differ.
+        yield from _find_different(runs, _describe_machine) or _find_different(
+            runs, lambda record: {"machine": record.machine}
+        )
 
 
-def _describe_machine(record: RunRecord) -> dict[str, str]:
+def _describe_machine(record: RunRecord) -> dict[str, str | int | None]:
     """Return what decides the speed of a machine, as far as it is known."""
     gpus = record.gpus
-    facts = {
+    return {
         "CPU": record.host.cpu,
         "cores:": record.host.cores,
         "RAM:": record.host.ram and f"{record.host.ram / GIB:.0f} GB",
@@ -89,7 +87,6 @@ def _describe_machine(record: RunRecord) -> dict[str, str]:
         "driver": _join(gpu.driver for gpu in gpus or ()),
         "power limit:": _join(gpu.power_limit and f"{gpu.power_limit:.0f} W" for gpu in gpus or ()),
     }
-    return {name: str(value) for name, value in facts.items() if value}
 
 
 def _join(values: Iterable[str | float | None]) -> str:
@@ -105,7 +102,7 @@ def _join(values: Iterable[str | float | None]) -> str:
 )
 def one_image(context: CheckContext) -> Iterator[Detail]:
     for runs in _group_by_task(context):
-        yield from _find_different([(log, record.image) for log, record in runs], "image")
+        yield from _find_different(runs, lambda record: {"image": record.image})
 
 
 @rule(
@@ -117,8 +114,7 @@ def one_image(context: CheckContext) -> Iterator[Detail]:
 )
 def one_input(context: CheckContext) -> Iterator[Detail]:
     for runs in _group_by_task(context):
-        digests = [(log, record.data.sha256 or None) for log, record in runs]
-        yield from _find_different(digests, "SHA-256")
+        yield from _find_different(runs, lambda record: {"SHA-256": record.data.sha256})
 
 
 def _group_by_task(context: CheckContext) -> Iterator[list[tuple[Log, RunRecord]]]:
@@ -127,11 +123,18 @@ def _group_by_task(context: CheckContext) -> Iterator[list[tuple[Log, RunRecord]
         yield [(log, context.records[log.name]) for log in logs if log.name in context.records]
 
 
-def _find_different(runs: Iterable[tuple[Log, str | None]], what: str) -> Iterator[Detail]:
-    """Yield each value with its logs if there are several; None counts as no value."""
-    details = list(_merge((log, f"{what} {value}") for log, value in runs if value is not None))
-    if len(details) > 1:
-        yield from details
+def _find_different(
+    runs: Sequence[tuple[Log, RunRecord]],
+    describe: Callable[[RunRecord], Mapping[str, str | int | None]],
+) -> list[Detail]:
+    """Return the logs of each value, for every fact of which the runs have several values."""
+    described = [(log, describe(record)) for log, record in runs]
+    details = []
+    for name in dict.fromkeys(name for _, facts in described for name in facts):
+        known = ((log, facts[name]) for log, facts in described if facts[name])
+        values = list(_merge((log, f"{name} {value}") for log, value in known))
+        details += values if len(values) > 1 else []
+    return details
 
 
 @rule(
@@ -146,7 +149,7 @@ def foreign_load(context: CheckContext) -> Iterator[Detail]:
         processes = record.gpus_before.processes if record.gpus_before else ()
         return dict.fromkeys(process.name or "a hidden process" for process in processes)
 
-    yield from _judge_each(context, list_processes)
+    return _judge_each(context, list_processes)
 
 
 @rule(
@@ -162,7 +165,7 @@ def warnings(context: CheckContext) -> Iterator[Detail]:
         # The rule foreign-load judges GPUs in use.
         yield " ".join(text for text, code in coded if text and code != GPU_IN_USE)
 
-    yield from _judge_each(context, find_own)
+    return _judge_each(context, find_own)
 
 
 @rule(

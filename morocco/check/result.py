@@ -5,23 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import PurePath
-from typing import Literal, Protocol
+from typing import Literal
 
-from morocco.logs.log import LogPath
+from morocco.logs.log import Log
+from morocco.logs.submission import Entry
 
 Severity = Literal["NO", "warn"]
 Status = Literal["Yes", "NO", "warn"]
-
-
-class Named(Protocol):
-    """A log, readable or not: what is needed to name it."""
-
-    @property
-    def name(self) -> str: ...
-    @property
-    def model(self) -> str: ...
-    @property
-    def path(self) -> LogPath: ...
 
 
 @dataclass(frozen=True)
@@ -35,12 +25,12 @@ class Detail:
     """The logs it concerns, relative to the folder of their model: `parus/2000_32_01.jsonl`."""
 
     @classmethod
-    def about(cls, logs: Sequence[Named], what: str = "") -> Detail:
+    def about(cls, logs: Sequence[Log | Entry], what: str = "") -> Detail:
         """Build a detail about one or more logs of one model."""
         return cls(what, logs[0].model, tuple(map(name_file, logs)))
 
 
-def name_file(log: Named) -> str:
+def name_file(log: Log | Entry) -> str:
     """Return the path of a log relative to the folder of its model, as on disk."""
     return f"{log.path.task}/{PurePath(log.name).name}"
 

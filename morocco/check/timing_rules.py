@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from array import array
+from bisect import bisect_left, bisect_right
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from math import isnan
@@ -158,12 +159,11 @@ def spread(context: CheckContext) -> Iterator[Detail]:
         found = find_spread(group, limit)
         if found is None:
             continue
-        distances = [abs(speed.rps - found.median) for speed in found.speeds]
-        least = min(limit * found.median, max(distances))  # the farthest run is always named
-        for speed, distance in zip(found.speeds, distances, strict=True):
-            if distance >= least:
-                what = f"{speed.rps:.4g} rps, the median {found.median:.4g}"
-                yield Detail.about([speed.run.log], what)
+        farthest = max(abs(rps - found.median) for rps, _ in found.speeds)
+        least = min(limit * found.median, farthest)  # the farthest run is always named
+        for rps, log in found.speeds:
+            if abs(rps - found.median) >= least:
+                yield Detail.about([log], f"{rps:.4g} rps, the median {found.median:.4g}")
 
 
 @rule(
@@ -186,16 +186,13 @@ def _compute_use(log: Log, work: Seconds) -> float | None:
     Busy means half of the peak or more. Busy readings more than `work` seconds before the last
     one are the model being loaded.
     """
-    peak = max((use for _, use in _list_uses(log)), default=None)
+    moments, uses = log.columns["timestamp"], log.columns["gpu_usage"]
+    peak = max((use for use in uses if not isnan(use)), default=None)
     if peak is None:
         return None
-    last = max(moment for moment, use in _list_uses(log) if use >= peak / 2)
-    busy = (moment for moment, use in _list_uses(log) if use >= peak / 2)
-    first = next(moment for moment in busy if moment >= last - work)
-    at_work = array("d", (use for moment, use in _list_uses(log) if first <= moment <= last))
-    return median(at_work[:: len(at_work) // _MAX_READINGS + 1])
-
-
-def _list_uses(log: Log) -> Iterator[tuple[Seconds, float]]:
-    uses = zip(log.columns["timestamp"], log.columns["gpu_usage"], strict=True)
-    return ((moment, use) for moment, use in uses if not isnan(use))
+    readings = zip(moments, uses, strict=True)
+    busy = array("d", (moment for moment, use in readings if use >= peak / 2))
+    first, last = busy[bisect_left(busy, busy[-1] - work)], busy[-1]
+    at_work = uses[bisect_left(moments, first) : bisect_right(moments, last)]
+    known = array("d", (use for use in at_work if not isnan(use)))
+    return median(known[:: len(known) // _MAX_READINGS + 1])

@@ -44,20 +44,14 @@ class Work(NamedTuple):
     """The input size that would do."""
 
 
-class Speed(NamedTuple):
-    """A long run and its records a second."""
-
-    rps: float
-    run: TimedRun
-
-
 class Spread(NamedTuple):
     """How much the speed varies within a group."""
 
     variation: float
     """Standard deviation / mean."""
     median: float
-    speeds: tuple[Speed, ...]
+    speeds: tuple[tuple[float, Log], ...]
+    """Records a second of each long run."""
 
 
 def has_reading(log: Log) -> bool:
@@ -117,11 +111,12 @@ def find_short_work(group: Group) -> Work | None:
 def find_spread(group: Group, limit: float = WIDE_SPREAD) -> Spread | None:
     """Return the spread of a group that has a speed, if it is wider than `limit`."""
     size, init = group.path.input_size, group.init_time
-    speeds = tuple(Speed(size / (run.time - init), run) for run in group.long.runs)
-    values = [speed.rps for speed in speeds]
-    if len(values) < 2 or stdev(values) <= limit * fmean(values):
+    speeds = [size / (run.time - init) for run in group.long.runs]
+    if len(speeds) < 2 or stdev(speeds) <= limit * fmean(speeds):
         return None
-    return Spread(stdev(values) / fmean(values), median(values), speeds)
+    logs = (run.log for run in group.long.runs)
+    of_logs = tuple(zip(speeds, logs, strict=True))
+    return Spread(stdev(speeds) / fmean(speeds), median(speeds), of_logs)
 
 
 def find_warnings(groups: Sequence[Group]) -> Iterator[str]:
@@ -207,9 +202,9 @@ def _describe_spread(group: Group) -> str | None:
     spread = find_spread(group)
     if spread is None:
         return None
-    odd = max(spread.speeds, key=lambda speed: abs(speed.rps - spread.median))
-    name = PurePath(odd.run.log.name).name
-    return f"{spread.variation:.0%}; {name} has {odd.rps:.4g}, the median is {spread.median:.4g}"
+    rps, log = max(spread.speeds, key=lambda speed: abs(speed[0] - spread.median))
+    name = PurePath(log.name).name
+    return f"{spread.variation:.0%}; {name} has {rps:.4g}, the median is {spread.median:.4g}"
 
 
 def _join_names(logs: Iterable[Log]) -> str | None:
