@@ -14,11 +14,11 @@ from morocco.util.params import PATH, Names
 if TYPE_CHECKING:
     from morocco.suite.options import Config
 
-_SAID = (click.core.ParameterSource.COMMANDLINE, click.core.ParameterSource.ENVIRONMENT)
+_EXPLICIT = (click.core.ParameterSource.COMMANDLINE, click.core.ParameterSource.ENVIRONMENT)
 
 
 def _read_config(ctx: click.Context, _param: click.Parameter, path: Path | None) -> Config | None:
-    """Read the file before all other options, which it gives their defaults."""
+    """Read the file before all other options are parsed, and let it set their defaults."""
     if path is None:
         return None
     from morocco.suite.options import read_config
@@ -38,52 +38,52 @@ def _read_config(ctx: click.Context, _param: click.Parameter, path: Path | None)
     is_eager=True,
     callback=_read_config,
     metavar="SUITE.toml",
-    help="Several models, sizes of their own, any option; the command line goes over it.",
+    help="Models, their sizes, and any option; the command line takes precedence.",
 )
 @click.option("--tasks", type=Names(), help="Instead of the nine of Russian SuperGLUE.")
-@click.option("--models", type=Names(), help="Only these of the file.")
+@click.option("--models", type=Names(), help="Only these models of the file.")
 @click.option("--input-size", type=click.IntRange(min=1), default=2000, help="Of the long runs.")
 @click.option("--batch-size", type=click.IntRange(min=1), default=32, help="Of the long runs.")
 @click.option("--repeats", type=click.IntRange(min=1), default=5, help="Runs of each size.")
-@click.option("--logs", type=PATH, default=Path("logs"), metavar="DIR", help="Where logs go.")
+@click.option("--logs", type=PATH, default=Path("logs"), metavar="DIR", help="Folder of the logs.")
 @click.option("--retries", type=click.IntRange(min=0), default=1, help="Of a run that fails.")
-@click.option("--force", is_flag=True, help="Measure what is done once more, and replace it.")
+@click.option("--force", is_flag=True, help="Measure everything again and replace the logs.")
 @click.option("--dry-run", is_flag=True, help="Only print the plan.")
 @click.option("--parallel", is_flag=True, help="One run on each GPU, with a share of the machine.")
 @click.option("--cluster", metavar="ADDRESS", help="The scheduler of a Dask cluster.")
 @shaping_options
-@click.option("-q", "--quiet", is_flag=True, help="Nothing but warnings and failures.")
+@click.option("-q", "--quiet", is_flag=True, help="Print only warnings and failures.")
 @click.pass_context
 def suite(ctx: click.Context, /, **options: Any) -> None:
-    """Measure a model on all tasks: TARGET holds {task}, as russiannlp/rubert-{task} does.
+    """Measure a model on all tasks; TARGET contains {task}, as in russiannlp/rubert-{task}.
 
-    Runs that are done are not done again, so the same command goes on after whatever stopped it.
-    One run at a time, on one GPU, unless told otherwise.
+    Finished runs are not repeated, so after an interruption run the same command to continue.
+    One run at a time, on one GPU, unless --parallel or --cluster is given.
 
     \b
     morocco suite 'russiannlp/rubert-{task}' data/public --dry-run
     """
-    from morocco.suite.options import put_together
-    from morocco.suite.session import plan_command, suite_command
+    from morocco.suite.options import build_options
+    from morocco.suite.run import plan_suite, run_suite
 
-    said = {name for name in options if ctx.get_parameter_source(name) in _SAID}
-    if "target" in said and "data_dir" not in said and options["config"]:
+    explicit = {name for name in options if ctx.get_parameter_source(name) in _EXPLICIT}
+    if "target" in explicit and "data_dir" not in explicit and options["config"]:
         _take_lone_argument(options)
     for name in ("target", "data_dir"):
         if options[name] is None and not (name == "target" and options["config"]):
             raise click.UsageError(f"Missing argument '{name.upper()}'.")
     dry_run = options.pop("dry_run")
-    asked = put_together(options, said, build_run_options(options))
-    for model in asked.models:
+    suite_options = build_options(options, explicit, build_run_options(options))
+    for model in suite_options.models:
         refuse_container_options(ctx, model.target)
     if dry_run:
-        click.echo(plan_command(asked), nl=False)
+        click.echo(plan_suite(suite_options), nl=False)
     else:
-        suite_command(asked)
+        run_suite(suite_options)
 
 
 def _take_lone_argument(options: dict[str, Any]) -> None:
-    """With a file, a lone argument that is a folder is the data: no image is called so."""
+    """Take a lone argument for DATA_DIR if it is a folder; the file then names the target."""
     if Path(options["target"]).is_dir():
-        lone, told = options["target"], options["config"].options.get("target")
-        options |= {"data_dir": Path(lone), "target": told}
+        target = options["config"].options.get("target")
+        options |= {"data_dir": Path(options["target"]), "target": target}

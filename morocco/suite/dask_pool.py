@@ -1,4 +1,4 @@
-"""A worker of a Dask cluster as a lane: runs go there, logs and records come back."""
+"""The workers of a Dask cluster as lanes: runs are sent there, logs and records come back."""
 
 from __future__ import annotations
 
@@ -30,13 +30,19 @@ from morocco.targets.options import RunOptions
 from morocco.tasks import Records
 from morocco.util.units import Seconds
 
-UNREACHABLE = (OSError, CancelledError, asyncio.CancelledError, TimeoutError, asyncio.TimeoutError)
-"""What Dask raises where somebody is gone."""
-FETCH: Seconds = 120
-"""For an answer that is there to arrive."""
-_POLL: Seconds = 0.5
-_FAREWELL: Seconds = 30
-"""For a run that was broken off to end: then its worker is left alone with it."""
+_UNREACHABLE = (OSError, CancelledError, asyncio.CancelledError, TimeoutError, asyncio.TimeoutError)
+"""What Dask raises if a worker or the scheduler is gone."""
+_DASK_LOGGERS = ("distributed", "distributed.client", "distributed.gc", "tornado.application")
+_CONNECT_TIMEOUT: Seconds = 5
+_FETCH_TIMEOUT: Seconds = 120
+"""For a result to be transferred."""
+_CHECK_PERIOD: Seconds = 0.5
+_STOP_TIMEOUT: Seconds = 30
+"""For a stopped run to end; then the worker is left alone with it."""
+_JOIN_TIMEOUT: Seconds = 60
+"""For a worker to join while there is none."""
+_JOIN_TIMEOUT_UNFIT: Seconds = 10
+"""For a worker to join while there are only workers that cannot do the runs."""
 
 
 class DaskLane:
@@ -45,126 +51,127 @@ class DaskLane:
     def __init__(
         self, client: Client, address: str, number: int, resources: Mapping[str, int], topic: str
     ) -> None:
-        """`number` tells it from an earlier worker of the same address; no topic: no progress."""
+        """`number` tells it from earlier workers at this address; no topic means no progress."""
         self.name = f"{address} ({number})"
+        self.address = address
         self.is_lost = False
-        self._client, self._address = client, address
-        self._resources, self._topic = resources, topic or None
-        self._run = ""
-        self._watch: RunObserver | None = None
+        self._client, self._resources, self._topic = client, resources, topic or None
+        self._run_id = ""
+        self._observer: RunObserver | None = None
         self._reason: Exception | None = None
         self._changed = threading.Event()
 
-    def measure(self, job: Job, watch: RunObserver, *, force: bool) -> None:
-        """Have a run done by the worker, and write here what it measured."""
+    def measure(self, job: Job, observer: RunObserver, *, force: bool) -> None:
+        """Have the worker do a run, and write its log and record here."""
         if self._reason is not None:
             raise self._reason
         if self.is_lost:
-            raise self._lost(job)
-        sink = open_writer(job, force=force)
+            raise self._lose(job)
+        writer = open_writer(job, force=force)
         try:
-            measured = self._measure(job, watch)
+            measured = self._measure(job, observer)
         except BaseException:
-            sink.drop()
+            writer.drop()
             raise
-        _write(measured, sink)
+        _write(measured, writer)
         for message in measured.record.get("warnings", ()):
-            watch.warn(message)
+            observer.warn(message)
         if measured.fault is not None:
             raise self._reason or _to_error(measured.fault)
 
     def stop(self, reason: Exception) -> None:
-        """End the run at work."""
+        """End the current run."""
         self._reason = reason
         self._changed.set()
 
-    def lose(self) -> None:
-        """Take note that the worker is gone."""
+    def mark_lost(self) -> None:
+        """Note that the worker is gone."""
         self.is_lost = True
         self._changed.set()
 
-    def hear(self, name: str, told: Mapping[str, Any]) -> None:
-        """Pass on how far a run is, if it is the one of this worker."""
-        watch = self._watch
-        if watch is not None and name == self._run:
-            sample = told["sample"]
-            newest = None if sample is None else Sample(*sample)
-            watch.progress(Progress(**{**told, "sample": newest}))
+    def show_progress(self, run_id: str, facts: Mapping[str, Any]) -> None:
+        """Pass the progress of a run on, if it is the current one of this worker."""
+        observer = self._observer
+        if observer is not None and run_id == self._run_id:
+            sample = None if facts["sample"] is None else Sample(*facts["sample"])
+            observer.progress(Progress(**{**facts, "sample": sample}))
 
-    def find_fault(self) -> Fault | None:
+    def check_engine(self) -> Fault | None:
         """Return what is wrong with the engine of the worker; LaneLost if it does not answer."""
-        future = submit_to(self._client, self._address, {}, worker.check_engine)
+        future = _submit(self._client, self.address, {}, worker.check_engine)
         try:
-            fault: Fault | None = future.result(timeout=FETCH)
-        except (*UNREACHABLE, KilledWorker):
+            fault: Fault | None = future.result(timeout=_FETCH_TIMEOUT)
+        except (*_UNREACHABLE, KilledWorker):
             self.is_lost = True
-            raise LaneLost(f"The worker {self._address} is lost.") from None
+            raise LaneLost(f"The worker {self.address} is lost.") from None
         return fault
 
-    def _measure(self, job: Job, watch: RunObserver) -> Measured:
-        self._run, self._watch = uuid.uuid4().hex, watch
+    def _measure(self, job: Job, observer: RunObserver) -> Measured:
+        self._run_id, self._observer = uuid.uuid4().hex, observer
         self._changed.clear()
-        asked = (self._run, job, self._topic)
-        future = submit_to(self._client, self._address, self._resources, worker.measure_job, *asked)
+        arguments = (self._run_id, job, self._topic)
+        future = _submit(
+            self._client, self.address, self._resources, worker.measure_job, *arguments
+        )
         future.add_done_callback(lambda _: self._changed.set())
         try:
             self._wait_for(future, job)
             measured = self._fetch(future, job)
         finally:
-            self._watch = None
+            self._observer = None
             if not future.done():
-                with suppress(*UNREACHABLE):
+                with suppress(*_UNREACHABLE):
                     future.cancel()
         fault = measured.fault
         if fault is not None and fault.kind == Interrupted.__name__ and self._reason is None:
-            raise self._lost(job)
+            raise self._lose(job)
         return measured
 
     def _wait_for(self, future: Future[Any], job: Job) -> None:
         deadline = None
         while not future.done():
             if self.is_lost:
-                raise self._lost(job)
+                raise self._lose(job)
             if self._reason is not None:
-                deadline = deadline or time.monotonic() + _FAREWELL
-                if not self._break_off() or time.monotonic() > deadline:
+                deadline = deadline or time.monotonic() + _STOP_TIMEOUT
+                if not self._end_run() or time.monotonic() > deadline:
                     raise self._reason
-            self._changed.wait(_POLL)
+            self._changed.wait(_CHECK_PERIOD)
             self._changed.clear()
 
-    def _break_off(self) -> bool:
+    def _end_run(self) -> bool:
         """Return whether the worker has the run, and so will end it."""
-        told: dict[str, bool] = {}
-        with suppress(*UNREACHABLE):
-            told = self._client.run(
-                worker.break_off, self._run, workers=[self._address], on_error="ignore"
+        answers: dict[str, bool] = {}
+        with suppress(*_UNREACHABLE):
+            answers = self._client.run(
+                worker.end_run, self._run_id, workers=[self.address], on_error="ignore"
             )
-        return told.get(self._address, False)
+        return answers.get(self.address, False)
 
     def _fetch(self, future: Future[Any], job: Job) -> Measured:
         try:
-            measured: Measured = future.result(timeout=FETCH)
-        except (*UNREACHABLE, KilledWorker) as error:
+            measured: Measured = future.result(timeout=_FETCH_TIMEOUT)
+        except (*_UNREACHABLE, KilledWorker) as error:
             if future.status == "error" and not isinstance(error, KilledWorker):
-                raise  # by what ran there
-            refuse_lost_scheduler(self._client)
-            raise self._lost(job) from None
+                raise  # raised by the function on the worker
+            _check_scheduler(self._client)
+            raise self._lose(job) from None
         return measured
 
-    def _lost(self, job: Job) -> LaneLost:
+    def _lose(self, job: Job) -> LaneLost:
         self.is_lost = True
-        return LaneLost(f"The worker {self._address} is lost; {job.label} is done elsewhere.")
+        return LaneLost(f"The worker {self.address} is lost; {job.label} is done elsewhere.")
 
 
-def submit_to(
+def _submit(
     client: Client,
     address: str,
     resources: Mapping[str, int],
     function: Callable[..., Any],
     *args: Any,
 ) -> Future[Any]:
-    """Have a worker, and no other, call a function once; EngineError without a scheduler."""
-    refuse_lost_scheduler(client)
+    """Have one worker, and no other, call a function once; EngineError without a scheduler."""
+    _check_scheduler(client)
     return client.submit(
         function,
         *args,
@@ -177,147 +184,136 @@ def submit_to(
     )
 
 
-def refuse_lost_scheduler(client: Client) -> None:
-    """Raise EngineError where the connection to the scheduler is lost."""
+def _check_scheduler(client: Client) -> None:
+    """Raise EngineError if the connection to the scheduler is lost."""
     if client.status != "running":
-        raise lost_scheduler()
+        raise _scheduler_lost()
 
 
-def lost_scheduler() -> EngineError:
-    """Return what says that the scheduler is gone."""
-    return EngineError("The Dask scheduler is gone: start it, and its workers, again.")
+def _scheduler_lost() -> EngineError:
+    return EngineError("The Dask scheduler is gone: restart it and its workers.")
 
 
-def _write(measured: Measured, sink: FileWriter) -> None:
-    if not measured.record:  # it failed before it began
-        sink.drop()
+def _write(measured: Measured, writer: FileWriter) -> None:
+    if not measured.record:  # it failed before it started
+        writer.drop()
         return
     for sample in measured.samples:
-        sink.write(sample)
+        writer.write(sample)
     if measured.fault is None:
-        sink.finish(measured.record)
+        writer.finish(measured.record)
     else:
-        sink.fail(measured.record)
+        writer.fail(measured.record)
 
 
-def _to_error(told: Fault) -> MoroccoError:
-    error: MoroccoError = getattr(errors, told.kind, TargetError)(told.message)
-    error.cause = told.cause
+def _to_error(fault: Fault) -> MoroccoError:
+    error: MoroccoError = getattr(errors, fault.kind, TargetError)(fault.message)
+    error.cause = fault.cause
     return error
 
 
-_CONNECT: Seconds = 5
-_PATIENCE: Seconds = 60
-"""For a worker to come while there is none."""
-_PATIENCE_WITH_UNFIT: Seconds = 10
-"""While all that are there cannot take part."""
-
-
 class DaskPool:
-    """The workers of a cluster, those that come later included; a context manager.
+    """The workers of a cluster, including those that join later; a context manager.
 
-    Where workers offer `GPU`, only those take part.
+    If some workers offer the resource `GPU`, only these are used.
     """
 
     def __init__(
         self,
         address: str,
-        question: tuple[Sequence[str], Sequence[Records], RunOptions],
+        needs: tuple[Sequence[str], Sequence[Records], RunOptions],
         on_images: Callable[[Mapping[str, str | None]], None],
         warn: Callable[[str], None],
         *,
         live: bool,
     ) -> None:
-        """`question` is what a worker has to have: targets, data, options.
+        """`needs` is what a worker must have: targets, data, options.
 
-        `on_images` is told once what images there are, `warn` who takes no part; `live` asks how
-        far the runs are. EngineError where no scheduler answers.
+        `on_images` gets the image ids of the first worker, `warn` a message for each worker that
+        is not used; `live` asks for the progress of runs. EngineError if no scheduler answers.
         """
         self._address = address
-        self._question = question
+        self._needs = needs
         self._on_images, self._warn = on_images, warn
         self._asked: dict[str, Future[Any]] = {}
         self._lanes: dict[str, DaskLane] = {}
-        self._faults: dict[str, str] = {}
+        self._unfit: set[str] = set()
         self._images: Mapping[str, str | None] | None = None
         self._alone_since: Seconds | None = None
         self._numbers = itertools.count(1)
         self._topic = f"morocco-{uuid.uuid4().hex}" if live else ""
         self._client = _connect(address)
         if live:
-            self._client.subscribe_topic(self._topic, self._hear)
+            self._client.subscribe_topic(self._topic, self._show_progress)
 
     def __enter__(self) -> DaskPool:
         return self
 
     def __exit__(self, *_: object) -> None:
-        with suppress(*UNREACHABLE):
+        with suppress(*_UNREACHABLE):
             self._client.close()
 
     def join(self) -> list[Lane]:
-        """Return the workers that have got ready since the last call."""
+        """Return the workers that have become ready since the last call."""
         try:
             return self._join()
-        except UNREACHABLE:
-            raise lost_scheduler() from None
+        except _UNREACHABLE:
+            raise _scheduler_lost() from None
 
     def _join(self) -> list[Lane]:
-        offers = self._find_workers()
-        for address in {*self._asked, *self._lanes, *self._faults}:
-            if address not in offers or self._is_lost(address):
+        workers = self._list_workers()
+        for address in {*self._asked, *self._lanes, *self._unfit}:
+            lane = self._lanes.get(address)
+            if address not in workers or (lane and lane.is_lost):  # which may have been restarted
                 self._forget(address)
-        for address in offers:
-            if address not in {*self._asked, *self._lanes, *self._faults}:
+        for address in workers:
+            if address not in {*self._asked, *self._lanes, *self._unfit}:
                 self._ask(address)
         ready = [address for address, future in self._asked.items() if future.done()]
-        lanes = [self._take_in(address, offers_gpu=offers[address]) for address in ready]
+        lanes = [self._add(address, has_gpu=workers[address]) for address in ready]
         return [lane for lane in lanes if lane is not None]
 
-    def _find_workers(self) -> dict[str, bool]:
-        """Return the workers that may take part, and whether each offers a GPU."""
-        refuse_lost_scheduler(self._client)
+    def _list_workers(self) -> dict[str, bool]:
+        """Return the workers that may be used, and whether each offers a GPU."""
+        _check_scheduler(self._client)
         workers = self._client.scheduler_info(n_workers=-1).get("workers", {})
-        refuse_lost_scheduler(self._client)  # which is not told otherwise
-        offers = {
+        _check_scheduler(self._client)  # without it the list is empty, which is no error to Dask
+        gpus = {
             address: bool((facts.get("resources") or {}).get("GPU"))
             for address, facts in workers.items()
         }
-        return {address: gpu for address, gpu in offers.items() if gpu or not any(offers.values())}
-
-    def _is_lost(self, address: str) -> bool:
-        """Return whether a worker was lost; it may be back under the same address."""
-        return address in self._lanes and self._lanes[address].is_lost
+        return {address: gpu for address, gpu in gpus.items() if gpu or not any(gpus.values())}
 
     def _forget(self, address: str) -> None:
         self._asked.pop(address, None)
-        self._faults.pop(address, None)
+        self._unfit.discard(address)
         lane = self._lanes.pop(address, None)
         if lane is not None:
-            lane.lose()
+            lane.mark_lost()
 
     def _ask(self, address: str) -> None:
-        """Ask a worker whether it can take part, if it understands the question."""
-        told: dict[str, str | Exception] = self._client.run(
+        """Ask a worker whether it can do the runs, if it has the same versions."""
+        answers: dict[str, str | Exception] = self._client.run(
             worker.describe, workers=[address], on_error="return"
         )
-        own, found = worker.describe(), told.get(address)
-        if found == own:
-            self._asked[address] = submit_to(
-                self._client, address, {}, worker.get_ready, *self._question
+        own, other = worker.describe(), answers.get(address)
+        if other == own:
+            self._asked[address] = _submit(
+                self._client, address, {}, worker.get_ready, *self._needs
             )
-        elif isinstance(found, str):
-            self._refuse(address, f"it has {found}, the suite {own}.")
-        elif not isinstance(found, OSError | None):  # else it goes, or is asked again
-            self._refuse(address, f"it cannot run {own}: {found}.")
+        elif isinstance(other, str):
+            self._refuse(address, f"it has {other}, the suite {own}.")
+        elif not isinstance(other, OSError | None):  # else it is leaving, or is asked again
+            self._refuse(address, f"it cannot run {own}: {other}.")
 
-    def _take_in(self, address: str, *, offers_gpu: bool) -> DaskLane | None:
-        """Return the lane of a worker that has answered, unless it cannot take part."""
+    def _add(self, address: str, *, has_gpu: bool) -> DaskLane | None:
+        """Return the lane of a worker that has answered, if it can do the runs."""
         try:
-            ready: Ready = self._asked.pop(address).result(timeout=FETCH)
-        except UNREACHABLE:  # it goes; if not, it is asked again
+            ready: Ready = self._asked.pop(address).result(timeout=_FETCH_TIMEOUT)
+        except _UNREACHABLE:  # it is leaving, or is asked again
             return None
         except KilledWorker as error:
-            self._refuse(address, f"it ended when it was asked: {error}")
+            self._refuse(address, f"it died while it got ready: {error}")
             return None
         if ready.fault is not None:
             self._refuse(address, ready.fault.message)
@@ -325,23 +321,22 @@ class DaskPool:
         if self._images is None:
             self._on_images(ready.images)
             self._images = ready.images
-        others = [name for name, found in ready.images.items() if self._images[name] != found]
+        others = [target for target, image in ready.images.items() if self._images[target] != image]
         if others:
-            self._refuse(address, f"{others[0]} is another image there than on the first worker")
+            self._refuse(address, f"its image {others[0]} differs from that of the first worker.")
             return None
-        resources = {"GPU": 1} if offers_gpu else {}
-        number = next(self._numbers)
-        lane = DaskLane(self._client, address, number, resources, self._topic)
+        resources = {"GPU": 1} if has_gpu else {}
+        lane = DaskLane(self._client, address, next(self._numbers), resources, self._topic)
         self._lanes[address] = lane
         self._alone_since = None
         return lane
 
     def _refuse(self, address: str, reason: str) -> None:
-        self._faults[address] = reason
-        self._warn(f"The worker {address} takes no part: {reason}")
+        self._unfit.add(address)
+        self._warn(f"The worker {address} is not used: {reason}")
 
     def wait_for_more(self, left: Sequence[Job]) -> bool:
-        """Return whether to wait for a worker; EngineError once that was in vain for a while."""
+        """Return whether to wait for a worker; EngineError once the time to wait is over."""
         if not left:
             return False
         if self._asked or self._lanes:
@@ -349,61 +344,59 @@ class DaskPool:
             return True
         if self._alone_since is None:
             self._alone_since = time.monotonic()
-            if not self._faults:
-                self._warn(f"{self._address} has no worker; waiting {_PATIENCE:.0f} s for one.")
+            if not self._unfit:
+                self._warn(f"{self._address} has no worker; waiting {_JOIN_TIMEOUT:.0f} s for one.")
         waited = time.monotonic() - self._alone_since
-        if waited > (_PATIENCE_WITH_UNFIT if self._faults else _PATIENCE):
-            raise EngineError(self._tell_nobody())
+        if self._unfit and waited > _JOIN_TIMEOUT_UNFIT:
+            raise EngineError(
+                f"No worker of the Dask cluster at {self._address} can be used, for the reasons "
+                "above."
+            )
+        if waited > _JOIN_TIMEOUT:
+            raise EngineError(
+                f"The Dask cluster at {self._address} has no worker. Start one on every machine: "
+                f"dask worker {self._address} --nthreads 1."
+            )
         return True
 
-    def _tell_nobody(self) -> str:
-        if self._faults:
-            return (
-                f"No worker of the Dask cluster at {self._address} can take part. What each lacks "
-                "is said above."
-            )
-        return (
-            f"The Dask cluster at {self._address} has no worker. Start one on every machine: "
-            f"dask worker {self._address} --nthreads 1."
-        )
-
     def check(self, lane: Lane) -> None:
-        """Raise LaneLost where the engine of a worker is gone, EngineError for the scheduler."""
-        refuse_lost_scheduler(self._client)
-        found = [(at, known) for at, known in self._lanes.items() if known.name == lane.name]
-        if not found:
-            raise LaneLost(f"The worker of {lane.name} is lost.")
-        [(address, known)] = found
-        fault = known.find_fault()
+        """Raise LaneLost if the engine of a worker is gone, EngineError for the scheduler."""
+        _check_scheduler(self._client)
+        known = next((known for known in self._lanes.values() if known is lane), None)
+        if known is None:
+            raise LaneLost(f"The worker {lane.name} is lost.")
+        fault = known.check_engine()
         if fault is not None:
-            self._lanes.pop(address, None)
-            self._refuse(address, fault.message)
-            raise LaneLost(f"The run of {address} is done elsewhere.")
+            self._lanes.pop(known.address, None)
+            self._refuse(known.address, fault.message)
+            raise LaneLost(f"The run of {known.address} is done elsewhere.")
 
-    def _hear(self, event: tuple[float, Mapping[str, Any]]) -> None:
+    def _show_progress(self, event: tuple[float, Mapping[str, Any]]) -> None:
         _, message = event
         for lane in list(self._lanes.values()):
-            lane.hear(message["name"], message["progress"])
+            lane.show_progress(message["run"], message["progress"])
 
 
 def _connect(address: str) -> Client:
-    """Return a client of a scheduler that understands it."""
-    logging.disable()  # what matters is said here, once
-    warnings.filterwarnings("ignore", module="distributed")
+    """Return a client of a scheduler that has the same versions."""
+    for name in _DASK_LOGGERS:  # what the user must know is reported by morocco, once
+        logging.getLogger(name).setLevel(logging.CRITICAL + 1)
     try:
-        resolve_address(address)  # a client that was given nonsense does not end well
-        client = Client(address, timeout=_CONNECT, set_as_default=False)
-    except (*UNREACHABLE, ImportError, ValueError) as error:
+        resolve_address(address)  # a client that gets a malformed address does not end cleanly
+        with warnings.catch_warnings():
+            warnings.filterwarnings("ignore", module="distributed")
+            client = Client(address, timeout=_CONNECT_TIMEOUT, set_as_default=False)
+    except (*_UNREACHABLE, ImportError, ValueError) as error:
         raise EngineError(
             f"No Dask scheduler answers at {address} ({error}). Start one, with a worker on every "
             "machine: dask ssh host1 host2."
         ) from None
-    own, found = worker.describe(), _describe_scheduler(client)
-    if found != own:
+    own, other = worker.describe(), _describe_scheduler(client)
+    if other != own:
         client.close()
         raise EngineError(
-            f"The Dask scheduler at {address} has {found}, this machine has {own}: install the "
-            "same everywhere, with 'morocco[dask]'."
+            f"The Dask scheduler at {address} has {other}, this machine has {own}: install the "
+            "same versions everywhere, with 'morocco[dask]'."
         )
     return client
 

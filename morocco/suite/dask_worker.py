@@ -1,4 +1,4 @@
-"""What a worker of a Dask cluster does for a suite: get ready, measure a run, break it off."""
+"""What a worker of a Dask cluster does for a suite: get ready, measure a run, end it early."""
 
 from __future__ import annotations
 
@@ -27,23 +27,22 @@ from morocco.targets.options import RunOptions
 from morocco.tasks import Records, load_records
 from morocco.util.units import Seconds
 
-_POLL: Seconds = 0.2
-_PERIOD: Seconds = 1.0
-"""Of what is told while a run goes."""
-_OF_A_NANNY = {
+_SLOT_CHECK_PERIOD: Seconds = 0.2
+_PROGRESS_PERIOD: Seconds = 1.0
+_NANNY_VARIABLES = {
     "MALLOC_TRIM_THRESHOLD_": "65536",
     "OMP_NUM_THREADS": "1",
     "MKL_NUM_THREADS": "1",
     "OPENBLAS_NUM_THREADS": "1",
 }
-"""What a nanny sets, where it is not set yet, for the worker alone."""
+"""What a nanny sets for its worker, except for variables that are set already."""
 _NO_GPU = ("", "-1", "none", "void", "NoDevFiles")
-"""What CUDA_VISIBLE_DEVICES holds where a worker is to have none."""
+"""Values of CUDA_VISIBLE_DEVICES that hide every GPU."""
 
 
 @dataclass(frozen=True)
 class Fault:
-    """A failure, as it travels: exceptions of other versions might not."""
+    """An error in a form that can be sent: another version might not know its class."""
 
     kind: str
     message: str
@@ -52,74 +51,75 @@ class Fault:
 
 @dataclass(frozen=True)
 class Ready:
-    """What a worker says before its first run."""
+    """What a worker answers before its first run."""
 
     images: Mapping[str, str | None] = field(default_factory=dict)
-    """By target."""
+    """Image ids by target."""
     fault: Fault | None = None
-    """Why it cannot take part."""
+    """Why it cannot do the runs."""
 
 
 @dataclass(frozen=True)
 class Measured:
-    """A run that came to its end, good or bad."""
+    """A run that has ended, well or not."""
 
     samples: tuple[Sample, ...]
     record: Mapping[str, Any]
-    """Empty for a run that never began."""
+    """Empty for a run that never started."""
     fault: Fault | None = None
 
 
-_at_work: dict[str, Events] = {}
-"""What ends each run that is at work or waits to be, by the name that its suite gave it."""
+_running: dict[str, Events] = {}
+"""The event queue of each run that is measured or waits for the slot, by its id."""
 _slot = threading.Lock()
-"""Of whoever measures here: two suites must not disturb each other."""
+"""Held during a run, so that two suites do not disturb each other."""
 
 
 def describe() -> str:
-    """Return what has to be the same on all sides, so that they understand each other."""
+    """Return the versions that coordinator, scheduler and workers must share."""
     python = ".".join(platform.python_version_tuple()[:2])
     return f"morocco {__version__} on Python {python}"
 
 
 def get_ready(targets: Sequence[str], records: Sequence[Records], options: RunOptions) -> Ready:
-    """Return the images of the targets, pulled where needed, or why no run can be done here.
+    """Return the image ids of the targets, pulled if needed, or why no run can be done here.
 
-    What a killed suite of the same folder left behind on this machine is removed.
+    Remove what a killed suite of the same folder left on this machine.
     """
     try:
-        for known in records:
-            if load_records(known.path, 1).sha256 != known.sha256:
-                raise DataError(f"{known.path} holds other records there")
-        find_share(options.gpus)
-        _forget_nanny()
+        for expected in records:
+            if load_records(expected.path, 1).sha256 != expected.sha256:
+                raise DataError(f"{expected.path} holds other records there.")
+        _choose_share(options.gpus)
         return Ready(prepare_targets(targets, options, lambda _: None))
     except MoroccoError as error:
-        return Ready(fault=_tell(error))
+        return Ready(fault=_to_fault(error))
 
 
-def measure_job(name: str, job: Job, topic: str | None) -> Measured:
+def measure_job(run_id: str, job: Job, topic: str | None) -> Measured:
     """Measure a run on this worker; its progress goes to the topic, if there is one."""
-    sink = MemoryWriter()
-    watch = ProgressReporter(name, topic)
+    writer = MemoryWriter()
+    reporter = ProgressReporter(run_id, topic)
+    fault = None
     events: Events = SimpleQueue()
-    _at_work[name] = events
+    _running[run_id] = events
     try:
-        with _wait_for_slot(events, watch):
+        with _wait_for_slot(events, reporter):
             end_leftovers([job.target], job.options)
-            measure(find_share(job.options.gpus).apply(job), lambda: sink, watch, events)
+            job = _without_nanny(_choose_share(job.options.gpus).apply(job))
+            measure(job, lambda: writer, reporter, events)
     except MoroccoError as error:
-        return Measured(tuple(sink.samples), sink.record, _tell(error))
+        fault = _to_fault(error)
     finally:
-        del _at_work[name]
-    return Measured(tuple(sink.samples), sink.record)
+        del _running[run_id]
+    return Measured(tuple(writer.samples), writer.record, fault)
 
 
-def break_off(name: str) -> bool:
-    """End a run, and return whether it is here."""
-    events = _at_work.get(name)
+def end_run(run_id: str) -> bool:
+    """End a run early, and return whether it was here."""
+    events = _running.get(run_id)
     if events is not None:
-        events.put(Interrupted("Broken off by the suite.", 15))
+        events.put(Interrupted("Stopped by the suite.", 15))
     return events is not None
 
 
@@ -130,40 +130,39 @@ def check_engine() -> Fault | None:
     try:
         connect().close()
     except EngineError as error:
-        return _tell(error)
+        return _to_fault(error)
     return None
 
 
-def find_share(choice: str) -> Share:
-    """Return the GPUs of this worker; GpuError where they are not there.
+def _choose_share(choice: str) -> Share:
+    """Return the GPUs of this worker; GpuError if they are missing.
 
-    With "auto" it is one: the first that whoever started the worker let it see, or the first of
-    the machine.
+    "auto" means one GPU: the first of CUDA_VISIBLE_DEVICES if that is set for the worker, else
+    the first of the machine.
     """
     visible = os.environ.get("CUDA_VISIBLE_DEVICES")
-    if choice != "auto" or visible is None:
+    if choice == "auto" and visible is not None:
+        first = visible.split(",")[0].strip()
+        choice = "none" if first in _NO_GPU else first
         with Gpus.open(choice) as gpus:
-            return Share(gpus.infos[0].uuid if choice == "auto" and gpus.infos else choice)
-    first = visible.split(",")[0].strip()
-    if first in _NO_GPU:
-        return Share("none")
-    with Gpus.open(first) as gpus:
-        return Share(gpus.infos[0].uuid)
+            return Share(gpus.infos[0].uuid if gpus.infos else choice)
+    with Gpus.open(choice) as gpus:
+        return Share.of_gpus(gpus, choice)
 
 
-def _forget_nanny() -> None:
-    """Take back what a nanny has set: with one thread a bare process would be too slow."""
-    if get_worker().nanny is not None:
-        for name, value in _OF_A_NANNY.items():
-            if os.environ.get(name) == value:
-                del os.environ[name]
+def _without_nanny(job: Job) -> Job:
+    """Keep the variables of a nanny from a bare process, which one thread would slow down."""
+    if get_worker().nanny is None:
+        return job
+    unset = [name for name, value in _NANNY_VARIABLES.items() if os.environ.get(name) == value]
+    return replace(job, options=replace(job.options, unset=tuple(unset)))
 
 
 @contextmanager
-def _wait_for_slot(events: Events, watch: ProgressReporter) -> Iterator[None]:
-    """Hold the slot of this worker, once another suite lets go of it."""
-    while not _slot.acquire(timeout=_POLL):
-        watch.check()
+def _wait_for_slot(events: Events, reporter: ProgressReporter) -> Iterator[None]:
+    """Hold the slot of this worker, as soon as no other suite does."""
+    while not _slot.acquire(timeout=_SLOT_CHECK_PERIOD):
+        reporter.check()
         with suppress(Empty):
             raise events.get_nowait()
     try:
@@ -173,7 +172,7 @@ def _wait_for_slot(events: Events, watch: ProgressReporter) -> Iterator[None]:
 
 
 class MemoryWriter:
-    """Keeps a log until it is sent back whole."""
+    """Keeps a log in memory, to be sent back whole."""
 
     def __init__(self) -> None:
         self.samples: list[Sample] = []
@@ -185,40 +184,39 @@ class MemoryWriter:
     def finish(self, record: Mapping[str, Any]) -> None:
         self.record = record
 
-    def fail(self, record: Mapping[str, Any]) -> None:
-        self.record = record
+    fail = finish
 
 
 class ProgressReporter:
-    """Passes on how far a run is, and ends one that nobody waits for any more."""
+    """Sends the progress of a run, and ends a run whose result nobody waits for any more."""
 
-    def __init__(self, name: str, topic: str | None) -> None:
-        self._name, self._topic = name, topic
+    def __init__(self, run_id: str, topic: str | None) -> None:
+        self._run_id, self._topic = run_id, topic
         self._worker = get_worker()
         self._key = self._worker.get_current_task()
         self._last = float("-inf")
 
     def check(self) -> None:
-        """Raise Interrupted where the suite was killed, or this worker has lost its scheduler."""
+        """Raise Interrupted if the suite was killed or this worker has lost its scheduler."""
         task = self._worker.state.tasks.get(self._key)
         in_use = self._worker.status in (Status.running, Status.paused)
         if task is None or task.state == "cancelled" or not in_use:
-            raise Interrupted("Nobody waits for this run any more.", 15)
+            raise Interrupted("The suite does not wait for this run any more.", 15)
 
     def progress(self, progress: Progress) -> None:
         self.check()
         now = time.monotonic()
-        if self._topic is None or now - self._last < _PERIOD:
+        if self._topic is None or now - self._last < _PROGRESS_PERIOD:
             return
         self._last = now
         sample = None if progress.sample is None else tuple(progress.sample)
-        told = vars(replace(progress, sample=None)) | {"sample": sample}
-        self._worker.log_event(self._topic, {"name": self._name, "progress": told})
+        facts = vars(replace(progress, sample=None)) | {"sample": sample}
+        self._worker.log_event(self._topic, {"run": self._run_id, "progress": facts})
 
     def warn(self, message: str) -> None:
-        """Do nothing: the record says it."""
+        """Do nothing: the record has the warning."""
 
 
-def _tell(error: MoroccoError) -> Fault:
+def _to_fault(error: MoroccoError) -> Fault:
     known = (kind for kind in type(error).__mro__ if kind.__module__ == errors.__name__)
     return Fault(next(known).__name__, str(error), error.cause)

@@ -1,4 +1,4 @@
-"""What a person sees on stderr while a suite goes: how far it is, the runs at work, failures."""
+"""What a suite shows: its plan; on stderr its progress, the current runs and failures."""
 
 from __future__ import annotations
 
@@ -6,54 +6,50 @@ import os
 import sys
 import threading
 import time
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
+from itertools import groupby
 from typing import TYPE_CHECKING, TextIO
 
 from morocco.bench.display import format_progress
 from morocco.bench.run import Progress
 from morocco.errors import MoroccoError
-from morocco.suite.plan import Job
-from morocco.util.units import Seconds
+from morocco.suite.plan import Block, Forecast, Job
+from morocco.suite.preflight import SuiteState
+from morocco.util.text import align, format_elapsed
+from morocco.util.units import Seconds, plural
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
     from rich.live import Live
 
-from collections.abc import Iterator, Sequence
-from itertools import groupby
-
-from morocco.suite.plan import Block, Forecast
-from morocco.suite.preflight import SuiteState
-from morocco.util.text import align, format_elapsed
-from morocco.util.units import plural
-
 
 class SuiteDisplay:
-    """A bar and one line for each run at work on a terminal, one line a run elsewhere.
+    """A bar and one line for each current run on a terminal, one line per finished run elsewhere.
 
-    Used by many threads. Failures and warnings are printed wherever it writes to.
+    Shared by many threads. Failures and warnings are printed in either case.
     """
 
     def __init__(self, *, live: bool, quiet: bool, stream: TextIO | None = None) -> None:
         self._stream: TextIO | None = stream or sys.stderr
-        """None where whoever started us has closed it."""
-        self._shown = live and not quiet and os.environ.get("TERM") != "dumb"
+        """None if the calling process has closed it."""
+        self._has_bar = live and not quiet and os.environ.get("TERM") != "dumb"
         self._quiet = quiet
         self._live: Live | None = None
         self._lock = threading.Lock()
-        self._at_work: dict[str, tuple[Job, Progress | None]] = {}
-        self._told: set[str] = set()
+        self._current: dict[str, tuple[Job, Progress | None]] = {}
+        self._warnings: set[str] = set()
         self._started = time.monotonic()
-        self._total = self._failed = 0
+        self._total = self._skipped = 0
         self.done = 0
-        """Runs that are done, warm-ups not counted."""
+        """Runs that are done, not counting warm-ups."""
         self._left: Seconds | None = None
 
     def start(self, total: int, done: int) -> None:
-        """Begin with so many runs in all, some of them done before."""
+        """Start with this many runs in all, some of which were done before."""
         self._started = time.monotonic()
         self._total, self.done = total, done
-        if self._shown:
+        if self._has_bar:
             with suppress(OSError):  # a closed terminal ends the suite by its signal, not here
                 self._live = _start_live(self._stream)
             self._draw()
@@ -67,65 +63,63 @@ class SuiteDisplay:
                     live.stop()
 
     def begin(self, lane: str, job: Job) -> None:
-        """Show that a lane has begun a job."""
+        """Show that a lane has started a job."""
         with self._lock:
-            self._at_work[lane] = job, None
+            self._current[lane] = job, None
 
     def progress(self, lane: str, progress: Progress) -> None:
-        """Take note of how far the job of a lane is."""
+        """Note the progress of the job of a lane."""
         with self._lock:
-            if lane in self._at_work:
-                self._at_work[lane] = self._at_work[lane][0], progress
+            if lane in self._current:
+                self._current[lane] = self._current[lane][0], progress
 
     def drop(self, lane: str) -> None:
-        """Show no job of this lane any more."""
+        """Stop showing the job of a lane."""
         with self._lock:
-            self._at_work.pop(lane, None)
+            self._current.pop(lane, None)
 
-    def finish(self, lane: str, job: Job, taken: Seconds, left: Seconds | None) -> None:
-        """Tell of a job that is done and how long all others will take."""
+    def finish(self, lane: str, job: Job, duration: Seconds, left: Seconds | None) -> None:
+        """Report a job that is done, and how long all others will take."""
         self.drop(lane)
         with self._lock:
             self._left = left
-            if job.index is None:
-                what = f"{job.label}, not kept"
-            else:
-                self.done += 1
-                what = job.label
-        if not self._shown and not self._quiet:
-            self._print(f"[{self.done}/{self._total}] {what}: {taken:.1f} s{self._tell_left()}")
+            self.done += job.index is not None
+        label = job.label if job.index is not None else f"{job.label}, not kept"
+        if not self._has_bar and not self._quiet:
+            counts = f"[{self.done}/{self._total}]"
+            self._print(f"{counts} {label}: {duration:.1f} s{self._format_left()}")
 
     def retry(self, lane: str, job: Job, error: MoroccoError) -> None:
-        """Tell of a run that failed and is tried again; if that is in vain, `fail` says more."""
+        """Report a failed run that is tried again, in one line; `fail` prints the details."""
         self.drop(lane)
         self._print(f"morocco: {job.label} failed: {str(error).splitlines()[0]} Trying again.")
 
     def fail(self, lane: str, job: Job, error: MoroccoError, then: str) -> None:
-        """Tell of a run that was given up, and what comes next."""
+        """Report a run that was given up, and what happens next."""
         self.drop(lane)
         self._print(f"morocco: {job.label} failed: {error}\n  {then}")
 
-    def pass_over(self, count: int) -> None:
+    def skip(self, count: int) -> None:
         """Count runs that will not be done."""
         with self._lock:
-            self._failed += count
+            self._skipped += count
 
     def warn(self, job: Job | None, message: str) -> None:
         """Print a warning with the first run it concerns; the record of each run has its own."""
         with self._lock:
-            new = message not in self._told
-            self._told.add(message)
-        if new:
-            whose = f"{job.label}: " if job else ""
-            self._print(f"morocco: warning: {whose}{message}")
+            is_new = message not in self._warnings
+            self._warnings.add(message)
+        if is_new:
+            label = f"{job.label}: " if job else ""
+            self._print(f"morocco: warning: {label}{message}")
 
     def say(self, message: str) -> None:
-        """Print a line, unless told to be quiet."""
+        """Print a line, except with --quiet."""
         if not self._quiet:
             self._print(message)
 
     def refresh(self) -> None:
-        """Draw anew what is shown on a terminal."""
+        """Redraw what is shown on a terminal."""
         with self._lock:
             self._draw()
 
@@ -148,39 +142,39 @@ class SuiteDisplay:
         from rich.table import Table
         from rich.text import Text
 
-        bar = ProgressBar(self._total, self.done + self._failed, width=30)
+        bar = ProgressBar(self._total, self.done + self._skipped, width=30)
+        skipped = f", {self._skipped} skipped" if self._skipped else ""
+        elapsed = format_elapsed(time.monotonic() - self._started)
+        counts = f"{self.done}/{self._total} runs{skipped}  {elapsed}{self._format_left()}"
         overall = Table.grid(padding=(0, 1))
-        overall.add_row(bar, self._tell_overall())
+        overall.add_row(bar, counts)
         lines = [
-            Text(f"{job.label}  {format_progress(progress) if progress else 'starting'}")
-            for job, progress in self._at_work.values()
+            Text(
+                f"{job.label}  {format_progress(progress) if progress else 'starting'}",
+                no_wrap=True,
+                overflow="ellipsis",
+            )
+            for job, progress in self._current.values()
         ]
-        for line in lines:
-            line.no_wrap, line.overflow = True, "ellipsis"
         return Group(overall, *lines)
 
-    def _tell_overall(self) -> str:
-        failed = f", {self._failed} passed over" if self._failed else ""
-        elapsed = format_elapsed(time.monotonic() - self._started)
-        return f"{self.done}/{self._total} runs{failed}  {elapsed}{self._tell_left()}"
-
-    def _tell_left(self) -> str:
+    def _format_left(self) -> str:
         return "" if self._left is None else f", about {format_elapsed(self._left)} left"
 
 
 class JobObserver:
-    """What a run tells, passed on to the board."""
+    """Passes what is observed of a run on to the display."""
 
-    def __init__(self, board: SuiteDisplay, lane: str, job: Job) -> None:
-        self._board, self._lane, self._job = board, lane, job
+    def __init__(self, display: SuiteDisplay, lane: str, job: Job) -> None:
+        self._display, self._lane, self._job = display, lane, job
 
     def progress(self, progress: Progress) -> None:
-        """Show how far the run is."""
-        self._board.progress(self._lane, progress)
+        """Show the progress of the run."""
+        self._display.progress(self._lane, progress)
 
     def warn(self, message: str) -> None:
-        """Print what makes the run doubtful."""
-        self._board.warn(self._job, message)
+        """Print why the measurement is doubtful."""
+        self._display.warn(self._job, message)
 
 
 def _start_live(stream: TextIO | None) -> Live:
@@ -195,45 +189,40 @@ def _start_live(stream: TextIO | None) -> Live:
 def render_plan(
     blocks: Sequence[Block], state: SuiteState, forecast: Forecast, lanes: int = 1
 ) -> str:
-    """Return one line for each kind of run, and a last one for the whole."""
+    """Return one line for each kind of run, and a last one with the totals."""
     header = ["model", "task", "target", "input", "batch", "runs", "done", "a run", "left"]
-    rows = [row for block in blocks for row in _rows(block, state, forecast)]
-    hidden = {0} if not any(row[0] for row in rows) else set()
-    shown = [
-        [cell for number, cell in enumerate(row) if number not in hidden] for row in [header, *rows]
-    ]
-    left = [0, 1] if hidden else [0, 1, 2]
-    return "\n".join([*align(shown, left), _total(blocks, state, forecast, lanes)]) + "\n"
+    rows = [header, *(row for block in blocks for row in _build_rows(block, state, forecast))]
+    left = [0, 1, 2]
+    if not any(model for model, *_ in rows[1:]):
+        rows, left = [row[1:] for row in rows], [0, 1]
+    return "\n".join([*align(rows, left), _format_totals(blocks, state, forecast, lanes)]) + "\n"
 
 
-def _rows(block: Block, state: SuiteState, forecast: Forecast) -> Iterator[list[str]]:
+def _build_rows(block: Block, state: SuiteState, forecast: Forecast) -> Iterator[list[str]]:
     target = " ".join(block.warm_up.target.split())  # a command may have several lines
     by_kind = groupby(sorted(block.jobs, key=lambda job: job.kind), key=lambda job: job.kind)
     for (model, task, size, batch), alike in by_kind:
         jobs = list(alike)
         due = sum(job in state.due for job in jobs)
-        time = forecast.expect(jobs[0])
-        yield [
-            *(model, task, target, str(size), str(batch), str(len(jobs))),
-            *(str(len(jobs) - due), _tell(time), _tell(None if time is None else time * due)),
-        ]
+        time = forecast.time_of(jobs[0])
+        times = ["?", "?"] if time is None else [format_elapsed(time), format_elapsed(time * due)]
+        counts = map(str, (size, batch, len(jobs), len(jobs) - due))
+        yield [model, task, target, *counts, *times]
 
 
-def _tell(time: Seconds | None) -> str:
-    return "?" if time is None else format_elapsed(time)
-
-
-def _total(blocks: Sequence[Block], state: SuiteState, forecast: Forecast, lanes: int) -> str:
+def _format_totals(
+    blocks: Sequence[Block], state: SuiteState, forecast: Forecast, lanes: int
+) -> str:
     warm_ups = [block.warm_up for block in blocks if state.due.intersection(block.jobs)]
-    due: list[Job] = [*state.due, *warm_ups]
-    times = [forecast.expect(job) for job in due]
-    known = sum(time for time in times if time is not None) / max(1, lanes)
-    done = len(state.finished)
+    times = [forecast.time_of(job) for job in (*state.due, *warm_ups)]
+    known = [time for time in times if time is not None]
+    total = format_elapsed(sum(known) / max(1, lanes))
     counts = (
-        f"{plural(len(state.due), 'run')} to do, {done} done, {plural(len(warm_ups), 'warm-up')}"
+        f"{plural(len(state.due), 'run')} to do, {len(state.finished)} done, "
+        f"{plural(len(warm_ups), 'warm-up')}"
     )
-    if not due or None not in times:
-        return f"{counts}: {format_elapsed(known)}"
-    if len(set(times)) == 1:
-        return f"{counts}: how long they take will be known after the first runs"
-    return f"{counts}: over {format_elapsed(known)}, some were never measured"
+    if len(known) == len(times):
+        return f"{counts}: {total}"
+    if not known:
+        return f"{counts}: the time needed will be known after the first runs"
+    return f"{counts}: more than {total}, as some kinds of run have not been measured yet"

@@ -19,12 +19,12 @@ from morocco.targets.factory import make_target
 from morocco.util.units import Bytes
 
 _MB = 2**20
-_ROUND = 256
+_ROUND_TO = 256
 """MB."""
 
 
 class LaneLost(Exception):
-    """A lane can do no more runs; the one it had is to be done elsewhere."""
+    """A lane can do no more runs; its current run must be done elsewhere."""
 
 
 class Lane(Protocol):
@@ -32,24 +32,30 @@ class Lane(Protocol):
 
     @property
     def name(self) -> str:
-        """What tells it from the others."""
+        """A name that no other lane has."""
 
-    def measure(self, job: Job, watch: RunObserver, *, force: bool) -> None:
-        """Do a run and write its log and record; with `force` it replaces a finished one.
+    def measure(self, job: Job, observer: RunObserver, *, force: bool) -> None:
+        """Do a run and write its log and record; `force` replaces a finished log.
 
-        MoroccoError if it fails, LaneLost if it has to be done elsewhere.
+        MoroccoError if the run fails, LaneLost if it must be done elsewhere.
         """
 
     def stop(self, reason: Exception) -> None:
-        """End the run at work, which then raises `reason`, and begin no other."""
+        """End the current run, which then raises `reason`, and start no other."""
 
 
 @dataclass(frozen=True)
 class Share:
-    """The part of a machine that a lane has; no cores mean all."""
+    """The part of a machine that belongs to a lane."""
 
     gpus: str
     cores: tuple[int, ...] = ()
+    """Empty for all."""
+
+    @classmethod
+    def of_gpus(cls, gpus: Gpus, choice: str) -> Share:
+        """Return the whole machine with the GPUs of `choice`; "auto" means the first one."""
+        return cls(gpus.infos[0].uuid if choice == "auto" and gpus.infos else choice)
 
     def apply(self, job: Job) -> Job:
         """Return the job as it is done on this share."""
@@ -65,24 +71,24 @@ class LocalLane:
         self._reason: Exception | None = None
         self._events: Events = SimpleQueue()
 
-    def measure(self, job: Job, watch: RunObserver, *, force: bool) -> None:
+    def measure(self, job: Job, observer: RunObserver, *, force: bool) -> None:
         """Do a run here."""
         events: Events = SimpleQueue()
         self._events = events
         if self._reason is not None:
             events.put(self._reason)
-        measure(self._share.apply(job), lambda: open_writer(job, force=force), watch, events)
+        measure(self._share.apply(job), lambda: open_writer(job, force=force), observer, events)
 
     def stop(self, reason: Exception) -> None:
-        """End the run at work."""
+        """End the current run."""
         self._reason = reason
         self._events.put(reason)
 
 
 def measure(
-    job: Job, open_writer: Callable[[], LogWriter], watch: RunObserver, events: Events
+    job: Job, open_writer: Callable[[], LogWriter], observer: RunObserver, events: Events
 ) -> RunRecord:
-    """Do a run on this machine; the sink is opened once nothing else can be wrong."""
+    """Do a run on this machine; the writer is opened once nothing else can be wrong."""
     options = job.options
     with Gpus.open(options.gpus) as gpus:
         target = make_target(job.target, job.batch_size, options, gpus, lambda _: None)
@@ -94,21 +100,21 @@ def measure(
             timeout=options.timeout,
             arguments=options.for_record(),
         )
-        return run_bench(plan, target, gpus, open_writer(), watch, events=events)
+        return run_bench(plan, target, gpus, open_writer(), observer, events=events)
 
 
 def open_writer(job: Job, *, force: bool) -> FileWriter:
-    """Return what writes the log of a job; a warm-up leaves none."""
+    """Return a writer for the log of a job; a warm-up leaves no log."""
     if job.index is None:
         return WarmUpWriter(job.path, replace=True)
     return FileWriter(job.path, replace=force)
 
 
-def share_out(gpus: Sequence[GpuInfo], cores: Sequence[int]) -> list[Share]:
-    """Return one share for each GPU: equal parts of the cores, none in two of them.
+def split_machine(gpus: Sequence[GpuInfo], cores: Sequence[int]) -> list[Share]:
+    """Return one share for each GPU, with equally many cores that no other share has.
 
-    What is left over when the parts are equal stays unused. GpuError without a GPU, DataError
-    where there are fewer cores than GPUs.
+    Cores that are left over stay unused. GpuError if there is no GPU, DataError if there are
+    fewer cores than GPUs.
     """
     if not gpus:
         raise GpuError(
@@ -124,10 +130,11 @@ def share_out(gpus: Sequence[GpuInfo], cores: Sequence[int]) -> list[Share]:
     ]
 
 
-def share_memory(ram: Bytes, parts: int) -> str:
-    """Return an equal part of the RAM as Docker writes it.
+def split_memory(ram: Bytes, parts: int) -> str:
+    """Return an equal part of the RAM, in Docker's notation.
 
-    In round numbers: what the kernel takes differs a little from boot to boot, the share must not.
+    Rounded down, because the RAM that the kernel reports differs a little from boot to boot while
+    the share must not.
     """
     part = ram // parts // _MB
-    return f"{part // _ROUND * _ROUND or part}m"
+    return f"{part // _ROUND_TO * _ROUND_TO or part}m"

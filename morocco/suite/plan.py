@@ -1,4 +1,4 @@
-"""What a suite has to measure: the runs of every model and task, in the order that they are done.
+"""What a suite measures: the runs of every model and task, in the order in which they are done.
 
 Pure functions: options in, jobs out.
 """
@@ -19,6 +19,8 @@ from morocco.util.units import Seconds
 
 TASK_FIELD = "{task}"
 WARM_UP = "warm-up"
+OVERHEAD: Seconds = 0.5
+"""What a container takes in addition to its run: to be created, started and removed."""
 
 
 @dataclass(frozen=True)
@@ -32,18 +34,18 @@ class Sizes:
 
 @dataclass(frozen=True)
 class Model:
-    """What is measured under one name; the name is empty where there is only one."""
+    """What is measured under one name, which is empty if there is only one model."""
 
     name: str
     target: str
-    """With {task} where the task goes."""
+    """With {task} in place of the task's name."""
     sizes: Mapping[str, Sizes]
-    """By task: what is measured, in this order."""
+    """By task, in the order in which the tasks are measured."""
 
 
 @dataclass(frozen=True)
 class Job:
-    """One run of a suite, with all that is needed to do it here or on another machine."""
+    """One run of a suite, with everything needed to do it here or on another machine."""
 
     model: str
     task: str
@@ -55,11 +57,11 @@ class Job:
     folder: Path
     options: RunOptions = field(default_factory=RunOptions)
     turn: int = 1
-    """Of a warm-up: several lanes may do it at the same time."""
+    """The number of a warm-up: several lanes may warm up for the same task at once."""
 
     @property
     def path(self) -> Path:
-        """Where the log goes."""
+        """The path of the log."""
         if self.index is None:
             number = "" if self.turn == 1 else f"-{self.turn}"
             return self.folder / f"{WARM_UP}{number}.jsonl"
@@ -68,38 +70,38 @@ class Job:
 
     @property
     def label(self) -> str:
-        """What people call it: `parus/2000_32_01`, the model before it where there are several."""
+        """The name in messages: `parus/2000_32_01`, after the model's name if it has one."""
         return "/".join(filter(None, (self.model, self.task, self.path.stem)))
 
     @property
     def kind(self) -> tuple[str, str, int, int]:
-        """What all repeats have in common, and take about the same time for."""
+        """What all repeats of a run have in common; they take about the same time."""
         return self.model, self.task, self.records.count, self.batch_size
 
 
 @dataclass(frozen=True)
 class Block:
-    """All runs of one model and task, which belong on one machine where that can be had."""
+    """All runs of one model and task, which should be done on one machine if possible."""
 
     warm_up: Job
     jobs: tuple[Job, ...]
 
 
-def make_targets(models: Sequence[Model]) -> dict[tuple[str, str], str]:
-    """Return the TARGET of each (model, task); DataError for one that is the same for several."""
+def build_targets(models: Sequence[Model]) -> dict[tuple[str, str], str]:
+    """Return the TARGET of each (model, task); DataError for one TARGET of several tasks."""
     targets = {}
     for model in models:
         if TASK_FIELD not in model.target and len(model.sizes) > 1:
             raise DataError(
-                f"{model.target} is the same for all tasks; write {TASK_FIELD} where the task's "
-                "name goes, as in russiannlp/rubert-{task}, or name one task with --tasks."
+                f"{model.target} is the same for all tasks; write {TASK_FIELD} in place of the "
+                "task's name, as in russiannlp/rubert-{task}, or name one task with --tasks."
             )
         for task in model.sizes:
             targets[model.name, task] = model.target.replace(TASK_FIELD, task)
     return targets
 
 
-def make_blocks(
+def build_blocks(
     models: Sequence[Model],
     records: Mapping[tuple[str, int], Records],
     logs: Path,
@@ -107,9 +109,10 @@ def make_blocks(
 ) -> list[Block]:
     """Return the runs of each model and task, in the order in which they are done.
 
-    `records` has the input by task and size. Against drift, one record and many take turns.
+    `records` holds the input by task and size. Start-up runs and long runs alternate, so that a
+    drift of the machine's speed affects both alike.
     """
-    targets = make_targets(models)
+    targets = build_targets(models)
     blocks = []
     for model in models:
         for task, sizes in model.sizes.items():
@@ -123,54 +126,50 @@ def make_blocks(
             }
             jobs = tuple(
                 Job(records=input_, batch_size=batch_size, index=index, **common)
-                for index, input_, batch_size in _take_turns(sizes, single, many)
+                for index, input_, batch_size in _alternate(sizes, single, many)
             )
             blocks.append(Block(Job(records=single, batch_size=1, index=None, **common), jobs))
     return blocks
 
 
-def _take_turns(sizes: Sizes, single: Records, many: Records) -> Iterator[tuple[int, Records, int]]:
+def _alternate(sizes: Sizes, single: Records, many: Records) -> Iterator[tuple[int, Records, int]]:
     for index in range(1, sizes.repeats + 1):
         yield index, single, 1
         if (sizes.input_size, sizes.batch_size) != INIT_SIZE:
             yield index, many, sizes.batch_size
 
 
-OVERHEAD: Seconds = 0.5
-"""What a container takes beside its run: to be created, started and removed."""
-
-
 class Forecast:
-    """The times of runs by their kind."""
+    """The expected duration of runs, from the runs done so far."""
 
     def __init__(self) -> None:
         self._times: dict[tuple[str, str, int, int], list[Seconds]] = {}
 
-    def learn(self, job: Job, taken: Seconds) -> None:
-        """Take in how long a job took in all."""
-        if job.index is not None:  # a warm-up takes longer than the runs it warms up for
-            self._times.setdefault(job.kind, []).append(taken)
+    def add(self, job: Job, duration: Seconds) -> None:
+        """Note how long a job took, all in all."""
+        if job.index is not None:  # a warm-up takes longer than the runs that follow it
+            self._times.setdefault(job.kind, []).append(duration)
 
-    def expect(self, job: Job) -> Seconds | None:
-        """Return the median time of runs of this kind; None where there was none."""
+    def time_of(self, job: Job) -> Seconds | None:
+        """Return the median time of the runs of this kind; None if there were none."""
         times = self._times.get(job.kind)
         return median(times) if times else None
 
-    def guess(self, jobs: Iterable[Job]) -> Seconds | None:
-        """Return about how long all of `jobs` take one after the other; None before any run.
+    def total_time(self, jobs: Iterable[Job]) -> Seconds | None:
+        """Return about how long `jobs` take, one after the other; None if that is not known.
 
-        A kind without a run takes as long as the mean of those of the same sort, short or long.
+        A kind that has not been run yet counts as the mean of the other start-up or long runs.
         """
         total = 0.0
         for job in jobs:
-            time = self.expect(job)
+            time = self.time_of(job)
             if time is None:
-                time = self._mean(single=job.records.count == 1)
+                time = self._mean_time(single=job.records.count == 1)
             if time is None:
                 return None
             total += time
         return total
 
-    def _mean(self, *, single: bool) -> Seconds | None:
+    def _mean_time(self, *, single: bool) -> Seconds | None:
         alike = [median(times) for kind, times in self._times.items() if (kind[2] == 1) is single]
         return fmean(alike) if alike else None

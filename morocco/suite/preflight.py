@@ -1,18 +1,19 @@
-"""What a suite looks at before its first run, so that nothing is found missing hours later."""
+"""What a suite checks before its first run, so that nothing is found missing hours later."""
 
 from __future__ import annotations
 
 import shlex
 import shutil
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from contextlib import closing
-from dataclasses import dataclass
+from contextlib import closing, suppress
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TypeVar
 
-from morocco.errors import DataError, MoroccoError, TargetError
-from morocco.suite.plan import Job, Model
-from morocco.suite.resume import Doubtful, Finished, look_up
+from morocco.bench.writers import clear_part
+from morocco.errors import DataError, EngineError, MoroccoError, TargetError
+from morocco.suite.plan import OVERHEAD, Block, Forecast, Job, Model
+from morocco.suite.resume import Doubtful, Finished, read_state
 from morocco.targets.factory import refuse_no_image
 from morocco.targets.options import RunOptions
 from morocco.targets.process import kill_orphans
@@ -20,7 +21,9 @@ from morocco.targets.target import EXEC_PREFIX, OnPull, is_process
 from morocco.tasks import Records, find_data, load_records
 
 _Key = TypeVar("_Key")
-_Found = TypeVar("_Found")
+_Value = TypeVar("_Value")
+_MOST_NAMED = 5
+"""Runs that an error names one by one."""
 
 
 def load_inputs(models: Sequence[Model], data_dir: Path) -> dict[tuple[str, int], Records]:
@@ -31,30 +34,40 @@ def load_inputs(models: Sequence[Model], data_dir: Path) -> dict[tuple[str, int]
         for task, sizes in model.sizes.items()
         for size in (1, sizes.input_size)
     }
-    return _collect(sorted(needed), lambda key: load_records(find_data(data_dir, key[0]), key[1]))
+    return _map_all(sorted(needed), lambda key: load_records(find_data(data_dir, key[0]), key[1]))
 
 
 def prepare_targets(
     targets: Iterable[str], options: RunOptions, on_pull: OnPull
 ) -> dict[str, str | None]:
-    """Return the image id of each target, pulled where needed; None for a bare process.
+    """Return the image id of each target, pulled if needed; None for a bare process.
 
-    What a killed suite of the same folder left running is ended. The error names every image that
-    cannot be had and every command that is not there.
+    End what a killed suite of the same folder left running. The error names every missing image
+    or every missing command.
     """
-    processes, images = _sort(targets)
+    processes, images = _split(targets)
     end_leftovers(processes + images, options)
-    _collect(processes, _find_command)
-    found: dict[str, str | None] = dict.fromkeys(processes)
-    return found | (_prepare_images(images, options, on_pull) if images else {})
+    _map_all(processes, _find_command)
+    ids: dict[str, str | None] = dict.fromkeys(processes)
+    return ids | (_prepare_images(images, options, on_pull) if images else {})
+
+
+def remove_leftovers(blocks: Sequence[Block], options: RunOptions, *, here: bool) -> None:
+    """Remove the unfinished logs of a killed suite; end its runs if they were on this machine."""
+    if here:
+        with suppress(EngineError):  # reported later if the engine is needed
+            end_leftovers([block.warm_up.target for block in blocks], options)
+    for block in blocks:
+        for job in (block.warm_up, *block.jobs):
+            clear_part(job.path)
 
 
 def end_leftovers(targets: Iterable[str], options: RunOptions) -> None:
-    """End what a killed suite left running on this machine: it would slow the next run down."""
+    """End what a killed suite left running on this machine, which would slow down the next run."""
     if options.suite is None:
         return
     kill_orphans(options.suite)
-    _, images = _sort(targets)
+    _, images = _split(targets)
     if images:
         from morocco.targets.engine import connect, remove_containers
 
@@ -62,8 +75,8 @@ def end_leftovers(targets: Iterable[str], options: RunOptions) -> None:
             remove_containers(client, options.suite)
 
 
-def _sort(targets: Iterable[str]) -> tuple[list[str], list[str]]:
-    """Return the bare processes and the images, each once."""
+def _split(targets: Iterable[str]) -> tuple[list[str], list[str]]:
+    """Return the bare processes and the images, without duplicates."""
     distinct = list(dict.fromkeys(targets))
     processes = [target for target in distinct if is_process(target)]
     return processes, [target for target in distinct if not is_process(target)]
@@ -76,7 +89,7 @@ def _find_command(target: str) -> str:
         raise TargetError(f"Cannot read the command {target!r}: {error}.") from None
     program = shutil.which(words[0]) if words else None
     if program is None:
-        raise TargetError(f"{target}: there is no such command.")
+        raise TargetError(f"{target}: command not found.")
     return program
 
 
@@ -88,73 +101,89 @@ def _prepare_images(
     for image in images:
         refuse_no_image(image)
     with closing(connect()) as client:
-        return _collect(
+        return _map_all(
             images,
             lambda image: str(ensure_image(client, image, options.container.pull, on_pull).id),
         )
 
 
-def _collect(keys: Iterable[_Key], find: Callable[[_Key], _Found]) -> dict[_Key, _Found]:
-    """Return what is found for each key; one error of the first one's class tells of them all."""
-    found: dict[_Key, _Found] = {}
+def _map_all(keys: Iterable[_Key], function: Callable[[_Key], _Value]) -> dict[_Key, _Value]:
+    """Return the value of each key; if some fail, one error of the first one's class names all."""
+    values: dict[_Key, _Value] = {}
     errors: list[MoroccoError] = []
 
-    def note(key: _Key) -> None:
+    def add(key: _Key) -> None:
         try:
-            found[key] = find(key)
+            values[key] = function(key)
         except MoroccoError as error:
             errors.append(error)
 
     for key in keys:
-        note(key)
+        add(key)
     if errors:
         raise type(errors[0])("\n".join(dict.fromkeys(map(str, errors))))
-    return found
+    return values
 
 
 @dataclass(frozen=True)
 class SuiteState:
-    """What of a suite is done and what is to do."""
+    """What of a suite is done and what is left to do."""
 
     finished: dict[Job, Finished]
     due: frozenset[Job]
     doubtful: dict[Job, Doubtful]
-    """Part of those due: their logs are there, but nobody can say that they are good."""
+    """Those of `due` that have a log which cannot be trusted."""
+
+    def select_due(self, blocks: Sequence[Block]) -> list[Block]:
+        """Return the blocks with only the runs that are due."""
+        due = (
+            replace(block, jobs=tuple(job for job in block.jobs if job in self.due))
+            for block in blocks
+        )
+        return [block for block in due if block.jobs]
+
+    def build_forecast(self) -> Forecast:
+        """Return what the finished runs show about the duration of the others."""
+        forecast = Forecast()
+        for job, finished in self.finished.items():
+            forecast.add(job, finished.run_time + OVERHEAD)
+        return forecast
 
 
-def take_stock(jobs: Sequence[Job], *, force: bool) -> SuiteState:
-    """Return what is done; DataError for runs that were made otherwise than is planned now."""
+def take_stock(blocks: Sequence[Block], *, force: bool) -> SuiteState:
+    """Return what is done; DataError for finished runs that differ from what is planned now."""
+    jobs = [job for block in blocks for job in block.jobs]
     if force:
         return SuiteState({}, frozenset(jobs), {})
-    states = {job: look_up(job) for job in jobs}
+    states = {job: read_state(job) for job in jobs}
     finished = {job: state for job, state in states.items() if isinstance(state, Finished)}
     doubtful = {job: state for job, state in states.items() if isinstance(state, Doubtful)}
-    refuse_others({job: state.differences for job, state in finished.items()})
+    _refuse_differences({job: state.differences for job, state in finished.items()})
     return SuiteState(finished, frozenset(job for job in jobs if job not in finished), doubtful)
 
 
-def find_other_images(
-    finished: Mapping[Job, Finished], image_ids: Mapping[str, str | None]
-) -> dict[Job, tuple[str, ...]]:
-    """Return the finished runs whose image has changed since."""
-    return {
-        job: (f"image {_short(state.image_id)}, now {_short(image_ids[job.target])}",)
-        for job, state in finished.items()
-        if state.image_id != image_ids.get(job.target, state.image_id)
-    }
+def check_images(finished: Mapping[Job, Finished], image_ids: Mapping[str, str | None]) -> None:
+    """Raise DataError for finished runs whose image has changed since."""
+    _refuse_differences(
+        {
+            job: (f"image {_shorten(state.image_id)}, now {_shorten(image_ids[job.target])}",)
+            for job, state in finished.items()
+            if state.image_id != image_ids.get(job.target, state.image_id)
+        }
+    )
 
 
-def refuse_others(differences: dict[Job, tuple[str, ...]]) -> None:
-    """Raise DataError for finished runs that are not those planned now; nothing is touched."""
-    told = [f"  {job.path}: {'; '.join(found)}" for job, found in differences.items() if found]
-    if told:
-        more = [f"  and {len(told) - 5} more"] if len(told) > 5 else []
-        raise DataError(
-            "These runs were measured otherwise, and must not be mixed with new ones:\n"
-            + "\n".join(told[:5] + more)
-            + "\nName another folder with --logs, or measure all runs again with --force."
-        )
+def _refuse_differences(differences: Mapping[Job, tuple[str, ...]]) -> None:
+    different = [f"  {job.path}: {'; '.join(texts)}" for job, texts in differences.items() if texts]
+    if not different:
+        return
+    named, others = different[:_MOST_NAMED], len(different) - _MOST_NAMED
+    raise DataError(
+        "These runs were measured under other conditions and must not be mixed with new ones:\n"
+        + "\n".join([*named, f"  and {others} more"] if others > 0 else named)
+        + "\nChoose another folder with --logs, or measure all runs again with --force."
+    )
 
 
-def _short(image_id: str | None) -> str:
+def _shorten(image_id: str | None) -> str:
     return str(image_id).removeprefix("sha256:")[:12]

@@ -1,4 +1,4 @@
-"""Which runs of a suite are done already, as their logs and records say."""
+"""Which runs of a suite are already done, according to their logs and records."""
 
 from __future__ import annotations
 
@@ -6,12 +6,15 @@ import fcntl
 import json
 import os
 import platform
+import re
 import uuid
-from collections.abc import Iterator
-from contextlib import suppress
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from datetime import datetime, timezone
+from itertools import count
 from pathlib import Path
+from typing import IO
 
 from morocco.errors import DataError, OutputError
 from morocco.logs.log import parse_samples
@@ -28,27 +31,27 @@ class Finished:
     run_time: Seconds
     image_id: str | None
     differences: tuple[str, ...]
-    """In what it is not the run that is planned now: `target x, now y`."""
+    """How it differs from the run that is planned now: `target x, now y`."""
 
 
 @dataclass(frozen=True)
 class Doubtful:
-    """A log that is there, though not all of it says that its run came to a good end."""
+    """A log that does not prove that its run ended well."""
 
     reason: str
 
 
-def look_up(job: Job) -> Finished | Doubtful | None:
-    """Return what the log and the record of a job say; None where there is no log."""
+def read_state(job: Job) -> Finished | Doubtful | None:
+    """Return what the log and the record of a job show; None if there is no log."""
     if not job.path.is_file():
         return None
     try:
         record = _read_record(job.path.with_suffix(".json"))
         run_time = _read_run_time(job.path)
-        reason = next(_find_doubts(job, record, run_time), None)
+        reason = next(_list_doubts(job, record, run_time), None)
         if reason is not None:
             return Doubtful(reason)
-        return Finished(run_time, record.target.image_id, tuple(_find_differences(job, record)))
+        return Finished(run_time, record.target.image_id, tuple(_list_differences(job, record)))
     except DataError as error:
         return Doubtful(str(error).removesuffix("."))
 
@@ -73,107 +76,116 @@ def _read_run_time(path: Path) -> Seconds:
     return samples[-1].timestamp - samples[0].timestamp
 
 
-def _find_doubts(job: Job, record: RunRecord, run_time: Seconds) -> Iterator[str]:
-    """Yield why a record does not say that this log is of a good run of this job."""
+def _list_doubts(job: Job, record: RunRecord, run_time: Seconds) -> Iterator[str]:
+    """Yield why a record does not prove that the log is of a good run of this job."""
     known = (record.format, record.task, record.target.target, record.data.sha256)
     if not all(known) or not record.arguments.keys() >= set(CONDITIONS) or record.run_time is None:
-        yield "its record lacks what morocco writes"
+        yield "its record is incomplete"
         return
     if record.format != FORMAT:
         yield f"its record has format {record.format}"
     if record.failure is not None or record.exit_code != 0:
-        yield "its record is one of a failed run"
+        yield "its record is of a failed run"
     planned = (job.task, job.records.count, job.batch_size)
     if (record.task, record.input_size, record.batch_size) != planned:
-        yield "its record is one of another run"
+        yield "its record is of another run"
     if abs(record.run_time - run_time) > TIME_TOLERANCE:
         yield "log and record differ in the run time"
 
 
-def _find_differences(job: Job, record: RunRecord) -> Iterator[str]:
-    was, now = record.arguments, job.options.for_record()
+def _list_differences(job: Job, record: RunRecord) -> Iterator[str]:
+    then, now = record.arguments, job.options.for_record()
     pairs = [("target", record.target.target, job.target)]
-    pairs += [(f"--{name.replace('_', '-')}", was[name], now[name]) for name in CONDITIONS]
+    pairs += [(f"--{name.replace('_', '-')}", then[name], now[name]) for name in CONDITIONS]
     for name, before, after in pairs:
         if before != after:
             yield f"{name} {before}, now {after}"
     if record.data.sha256 != job.records.sha256:
-        yield "other records in its data file"
+        yield "its data file had other records"
 
 
-NAME = ".morocco-suite"
+def set_aside(doubtful: Mapping[Job, Doubtful], warn: Callable[[Job | None, str], None]) -> None:
+    """Rename logs that cannot be trusted, and their records: their runs are measured again."""
+    for job, doubt in doubtful.items():
+        endings = (".old" if number == 1 else f".old-{number}" for number in count(1))
+        ending = next(ending for ending in endings if not _append(job.path, ending).exists())
+        for path in (job.path.with_suffix(".json"), job.path):
+            _rename(path, _append(path, ending))
+        kept = _append(job.path, ending)
+        warn(job, f"{doubt.reason}. It is measured again; the old log is now {kept}.")
 
 
-class SuiteFolder:
-    """Holds a folder of logs for as long as the context lasts, whatever ends this process.
+def _append(path: Path, ending: str) -> Path:
+    return path.with_name(path.name + ending)
 
-    The first line of the file is written once and names the folder; the second says who holds it.
+
+def _rename(path: Path, new: Path) -> None:
+    try:
+        path.replace(new)
+    except FileNotFoundError:  # the record may be missing
+        pass
+    except OSError as error:
+        raise OutputError(f"Cannot rename {path} to {new}: {error.strerror}.") from None
+
+
+MARKER = ".morocco-suite"
+
+
+@contextmanager
+def hold_folder(folder: Path) -> Iterator[str]:
+    """Hold a folder of logs until the context ends, however this process ends; yield its name.
+
+    The folder keeps its name when it is moved; a copy of it has another one. The first line of
+    the marker file is written once and names the folder; the second says which process holds it.
+    DataError if another suite holds it, OutputError if it cannot be written.
     """
-
-    def __init__(self, folder: Path) -> None:
-        self._path = folder / NAME
-
-    def __enter__(self) -> str:
-        """Return what names the folder, on this machine and in a copy of it not the same.
-
-        DataError where another suite holds it, OutputError where it cannot be written.
-        """
+    path = folder / MARKER
+    with ExitStack() as stack:
         try:
-            self._path.parent.mkdir(parents=True, exist_ok=True)
-            self._file = self._path.open("a+b", buffering=0)
+            folder.mkdir(parents=True, exist_ok=True)
+            file = stack.enter_context(path.open("a+b", buffering=0))
+            _lock(file, folder)
+            name = _sign(file)
         except OSError as error:
-            raise OutputError(f"Cannot write {self._path}: {error.strerror}.") from None
-        try:
-            self._claim()
-            return self._sign()
-        except OSError as error:
-            self._file.close()
-            raise OutputError(f"Cannot write {self._path}: {error.strerror}.") from None
-        except DataError:
-            self._file.close()
-            raise
-
-    def __exit__(self, *_: object) -> None:
-        self._file.close()
-
-    def _claim(self) -> None:
-        try:
-            fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            holder = self._read_lines()[1]
-            raise DataError(
-                f"Another suite is at work in {self._path.parent}: {_describe(holder)}. Wait for "
-                "its end: two suites on one machine make each other slow."
-            ) from None
-
-    def _sign(self) -> str:
-        name = self._read_lines()[0]
-        holder = {
-            "pid": os.getpid(),
-            "host": platform.node(),
-            "since": datetime.now(timezone.utc).isoformat(timespec="seconds"),
-        }
-        if not name:
-            name = uuid.uuid4().hex
-            self._file.truncate(0)
-            self._file.write(f"{name}\n".encode())
-        self._file.truncate(len(name) + 1)  # it is opened for appending
-        self._file.write(f"{json.dumps(holder)}\n".encode())
-        # A copied folder has the same name but another file.
-        return f"{name}-{os.fstat(self._file.fileno()).st_ino}"
-
-    def _read_lines(self) -> tuple[str, str]:
-        self._file.seek(0)
-        name, _, holder = self._file.read().decode(errors="replace").partition("\n")
-        return (name if _is_name(name) else ""), holder
+            raise OutputError(f"Cannot write {path}: {error.strerror}.") from None
+        yield name
 
 
-def _is_name(text: str) -> bool:
-    return len(text) == 32 and all(letter in "0123456789abcdef" for letter in text)
+def _lock(file: IO[bytes], folder: Path) -> None:
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        raise DataError(
+            f"Another suite is running in {folder}: {_describe(_read_lines(file)[1])}. Wait until "
+            "it ends: two suites on one machine slow each other down."
+        ) from None
+
+
+def _sign(file: IO[bytes]) -> str:
+    name = _read_lines(file)[0]
+    holder = {
+        "pid": os.getpid(),
+        "host": platform.node(),
+        "since": datetime.now(timezone.utc).isoformat(timespec="seconds"),
+    }
+    if not re.fullmatch("[0-9a-f]{32}", name):
+        name = uuid.uuid4().hex
+        file.truncate(0)
+        file.write(f"{name}\n".encode())
+    file.truncate(len(name) + 1)  # the file is open for appending
+    file.write(f"{json.dumps(holder)}\n".encode())
+    return f"{name}-{os.fstat(file.fileno()).st_ino}"  # a copy has the same first line
+
+
+def _read_lines(file: IO[bytes]) -> tuple[str, str]:
+    file.seek(0)
+    name, _, holder = file.read().decode(errors="replace").partition("\n")
+    return name, holder
 
 
 def _describe(holder: str) -> str:
-    with suppress(ValueError, KeyError, TypeError):
-        told = json.loads(holder)
-        return f"process {told['pid']} on {told['host']}, since {told['since']}"
-    return "who, it has not said yet"
+    try:
+        facts = json.loads(holder)
+        return f"process {facts['pid']} on {facts['host']}, since {facts['since']}"
+    except (ValueError, KeyError, TypeError):
+        return "a process that has just started"

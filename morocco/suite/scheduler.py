@@ -1,4 +1,4 @@
-"""Who measures what next: the runs of a suite, handed out to the lanes that ask for work."""
+"""Who does which run next: the runs of a suite, handed out to the lanes that ask for work."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import queue
 import threading
 import time
 from collections import Counter, deque
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import count
 from typing import Any, Protocol
@@ -19,9 +19,15 @@ from morocco.suite.plan import Block, Forecast, Job
 from morocco.util.text import align
 from morocco.util.units import Seconds, plural
 
+_TICK: Seconds = 1.0
+_FIRST_LANE_TICK: Seconds = 0.1
+"""Between two looks for the first lane."""
+_MAX_LOSSES = 3
+"""Lanes lost with the same run: this many are no coincidence."""
+
 
 class _Queue:
-    """The runs of a block that nobody has begun, and the lanes that are warm or unfit for it."""
+    """The runs of a block that no lane has started, and the lanes that are warm or unfit for it."""
 
     def __init__(self, block: Block) -> None:
         self.warm_up = block.warm_up
@@ -31,7 +37,7 @@ class _Queue:
         self._turns = count(1)
 
     def take(self, lane: str) -> Job:
-        """Return the next run of a lane, which is a warm-up of its own at first."""
+        """Return the next run for a lane, which is a warm-up of its own at first."""
         if lane in self.warm:
             return self.waiting.popleft()
         self.warm.add(lane)
@@ -39,37 +45,35 @@ class _Queue:
 
 
 class Backlog:
-    """The runs to do; used by many threads.
+    """The runs to do, shared by the threads of all lanes.
 
-    A lane stays with its block, so that its runs see one machine and one GPU. One that would be
-    idle helps with the block that has most left, after a warm-up of its own.
+    A lane stays with its block, so that the block's runs are done on one machine and one GPU. A
+    lane that would be idle helps with the block that has most runs left, after its own warm-up.
     """
 
     def __init__(self, blocks: Sequence[Block]) -> None:
         self._queues = [_Queue(block) for block in blocks]
         self._current: dict[str, _Queue] = {}
-        self._under_way: dict[str, Job] = {}
+        self._running: dict[str, Job] = {}
         self._stopped = False
         self._changed = threading.Condition()
 
     def take(self, lane: str) -> Job | None:
-        """Return the next job of a lane, waiting for one that another lane may give back.
+        """Return the next job for a lane, waiting for one that another lane may give back.
 
         None once all is done or stopped.
         """
         with self._changed:
-            while True:
-                if self._stopped:
-                    return None
+            while not self._stopped:
                 queue = self._choose(lane)
                 if queue is not None:
-                    break
-                if not self._under_way:
+                    self._current[lane] = queue
+                    self._running[lane] = job = queue.take(lane)
+                    return job
+                if not self._running:
                     return None
                 self._changed.wait()
-            self._current[lane] = queue
-            self._under_way[lane] = job = queue.take(lane)
-            return job
+            return None
 
     def _choose(self, lane: str) -> _Queue | None:
         current = self._current.get(lane)
@@ -80,24 +84,24 @@ class Backlog:
         return next(fresh, None) or max(waiting, key=lambda q: len(q.waiting), default=None)
 
     def finish(self, lane: str) -> None:
-        """Take note that the job of a lane needs nothing more."""
+        """Remove the job of a lane, which is done or given up."""
         with self._changed:
-            del self._under_way[lane]
+            del self._running[lane]
             self._changed.notify_all()
 
     def give_back(self, lane: str) -> None:
-        """Take back the job of a lane that is lost."""
+        """Put the job of a lost lane back."""
         with self._changed:
-            job, queue = self._under_way.pop(lane), self._current.pop(lane)
+            job, queue = self._running.pop(lane), self._current.pop(lane)
             queue.warm.discard(lane)
             if job.index is not None:
                 queue.waiting.appendleft(job)
             self._changed.notify_all()
 
-    def pass_over(self, lane: str) -> list[Job]:
-        """Return the runs of the block of a lane that nobody has begun, which nobody will now.
+    def skip_block(self, lane: str) -> list[Job]:
+        """Remove the waiting runs of the block on which a lane failed, and return them.
 
-        Nothing where another lane is at work on the block, which then does them.
+        None are removed if another lane works on the block, which then does them.
         """
         with self._changed:
             queue = self._current[lane]
@@ -105,9 +109,9 @@ class Backlog:
             queue.warm.discard(lane)
             if queue.warm:
                 return []
-            left = list(queue.waiting)
+            skipped = list(queue.waiting)
             queue.waiting.clear()
-            return left
+            return skipped
 
     def stop(self) -> None:
         """Hand out nothing more."""
@@ -117,61 +121,54 @@ class Backlog:
 
     @property
     def left(self) -> list[Job]:
-        """What is not done yet, with the warm-ups that it takes, in order."""
+        """What is not done yet, with the warm-ups it needs, in order."""
         with self._changed:
-            left = list(self._under_way.values())
+            left = list(self._running.values())
             for queue in self._queues:
                 left += [queue.warm_up] if queue.waiting and not queue.warm else []
                 left += queue.waiting
             return left
 
 
-_TICK: Seconds = 1.0
-_LOSSES = 3
-"""So many lanes lost with one run are no accident."""
-_SOON: Seconds = 0.1
-"""While there is no lane, the first one is waited for."""
-
-
 @dataclass(frozen=True)
 class FailedJob:
-    """A run that was given up, and those that were not begun because of it."""
+    """A run that was given up, and the number of runs that were skipped because of it."""
 
     job: Job
     error: MoroccoError
-    untried: int = 0
+    skipped: int = 0
 
 
 class LanePool(Protocol):
-    """The lanes there are, some of which may come and go."""
+    """The available lanes, some of which may come and go."""
 
     def join(self) -> list[Lane]:
-        """Return the lanes that have come since the last call; called about once a second."""
+        """Return the lanes that were added since the last call; called about once a second."""
 
     def wait_for_more(self, left: Sequence[Job]) -> bool:
-        """Return whether a lane may still come for the runs that are left, when there is none."""
+        """Return whether a lane may still be added for the runs left; called if there is none."""
 
     def check(self, lane: Lane) -> None:
-        """Raise EngineError or LaneLost where no run can be done on this lane any more."""
+        """Raise EngineError or LaneLost if this lane can do no more runs."""
 
 
 class LocalPool:
-    """The lanes of this machine, which are always the same."""
+    """The lanes of this machine, which never change."""
 
-    def __init__(self, lanes: Iterable[Lane]) -> None:
+    def __init__(self, lanes: Sequence[Lane]) -> None:
         self._lanes = list(lanes)
 
     def join(self) -> list[Lane]:
-        """Return all of them, once."""
+        """Return all lanes at the first call."""
         lanes, self._lanes = self._lanes, []
         return lanes
 
     def wait_for_more(self, left: Sequence[Job]) -> bool:  # noqa: ARG002
-        """Return False: none will come."""
+        """Return False."""
         return False
 
     def check(self, lane: Lane) -> None:  # noqa: ARG002
-        """Raise EngineError where the engine is gone."""
+        """Raise EngineError if the engine is gone."""
         from morocco.targets.engine import connect
 
         connect().close()
@@ -182,18 +179,19 @@ class Suite:
 
     def __init__(
         self,
-        blocks: list[Block],
-        crew: LanePool,
-        board: SuiteDisplay,
+        blocks: Sequence[Block],
+        pool: LanePool,
+        display: SuiteDisplay,
         forecast: Forecast,
         *,
         retries: int,
         force: bool,
     ) -> None:
         self._backlog = Backlog(blocks)
-        self._crew, self._board, self._forecast = crew, board, forecast
+        self._pool, self._display, self._forecast = pool, display, forecast
         self._retries, self._force = retries, force
         self._events: queue.SimpleQueue[Any] = queue.SimpleQueue()
+        """An exception that ends the suite, or the name of a lane whose thread has ended."""
         self._lanes: dict[str, Lane] = {}
         self._threads: dict[str, threading.Thread] = {}
         self._failures: list[FailedJob] = []
@@ -204,15 +202,15 @@ class Suite:
         self._events.put(reason)
 
     def run(self) -> list[FailedJob]:
-        """Do all runs; raises what ends the whole suite, after every run at work has ended."""
+        """Do all runs; raise what ends the whole suite, after every current run has ended."""
         try:
             while True:
-                for lane in self._crew.join():
+                for lane in self._pool.join():
                     self._start(lane)
-                if not self._threads and not self._crew.wait_for_more(self._backlog.left):
+                if not self._threads and not self._pool.wait_for_more(self._backlog.left):
                     return self._failures
                 self._take_event()
-                self._board.refresh()
+                self._display.refresh()
         except BaseException as reason:
             self._end(reason)
             raise
@@ -224,7 +222,7 @@ class Suite:
 
     def _take_event(self) -> None:
         try:
-            event = self._events.get(timeout=_TICK if self._threads else _SOON)
+            event = self._events.get(timeout=_TICK if self._threads else _FIRST_LANE_TICK)
         except queue.Empty:
             return
         if isinstance(event, BaseException):
@@ -240,17 +238,18 @@ class Suite:
             thread.join()
 
     def _work(self, lane: Lane) -> None:
+        """Do runs on a lane until there are none left or the lane is lost."""
         try:
             while (job := self._backlog.take(lane.name)) is not None:
-                if self._is_lost_with(lane, job):
+                if self._is_lost_during(lane, job):
                     return
         except BaseException as error:
             self._events.put(error)
         finally:
             self._events.put(lane.name)
 
-    def _is_lost_with(self, lane: Lane, job: Job) -> bool:
-        """Do a run, and return whether the lane was lost over it."""
+    def _is_lost_during(self, lane: Lane, job: Job) -> bool:
+        """Do a run, and return whether the lane was lost during it."""
         try:
             self._do(lane, job)
         except LaneLost as lost:
@@ -259,62 +258,63 @@ class Suite:
         return False
 
     def _lose(self, lane: Lane, job: Job, lost: LaneLost) -> None:
-        """Give a run back, unless it takes one lane after the other with it."""
+        """Put a run back, unless one lane after the other was lost with it."""
         self._losses[job.kind, job.index] += 1
-        if self._losses[job.kind, job.index] < _LOSSES:
-            self._board.drop(lane.name)
+        if self._losses[job.kind, job.index] < _MAX_LOSSES:
+            self._display.drop(lane.name)
             self._backlog.give_back(lane.name)
-            self._board.say(str(lost))
+            self._display.say(str(lost))
         else:
-            self._give_up(lane, job, EngineError(f"{_LOSSES} workers were lost while they did it."))
+            self._give_up(lane, job, EngineError(f"{_MAX_LOSSES} workers were lost during it."))
             self._backlog.finish(lane.name)
 
     def _do(self, lane: Lane, job: Job) -> None:
-        """Do a run, again where it fails, and give it up in the end."""
+        """Do a run, try again if it fails, and finally give it up."""
         for tries_left in range(self._retries, -1, -1):
-            self._board.begin(lane.name, job)
-            began = time.monotonic()
+            self._display.begin(lane.name, job)
+            started = time.monotonic()
             try:
-                lane.measure(job, JobObserver(self._board, lane.name, job), force=self._force)
-            except (Interrupted, OutputError):  # no other run would fare better
+                observer = JobObserver(self._display, lane.name, job)
+                lane.measure(job, observer, force=self._force)
+            except (Interrupted, OutputError):  # every other run would fail too
                 raise
             except MoroccoError as error:
                 if isinstance(error, EngineError):
-                    self._crew.check(lane)
+                    self._pool.check(lane)
                 if tries_left:
-                    self._board.retry(lane.name, job, error)
+                    self._display.retry(lane.name, job, error)
                 else:
                     self._give_up(lane, job, error)
             else:
-                self._finish(lane, job, time.monotonic() - began)
+                self._finish(lane, job, time.monotonic() - started)
                 return
         self._backlog.finish(lane.name)
 
-    def _finish(self, lane: Lane, job: Job, taken: Seconds) -> None:
-        self._forecast.learn(job, taken)
+    def _finish(self, lane: Lane, job: Job, duration: Seconds) -> None:
+        self._forecast.add(job, duration)
         self._backlog.finish(lane.name)
-        left = self._forecast.guess(self._backlog.left)
+        left = self._forecast.total_time(self._backlog.left)
         left = None if left is None else left / max(1, len(self._threads))
-        self._board.finish(lane.name, job, taken, left)
+        self._display.finish(lane.name, job, duration, left)
 
     def _give_up(self, lane: Lane, job: Job, error: MoroccoError) -> None:
-        """Pass a run over; after a warm-up, which would fail again and again, its whole block."""
-        untried = len(self._backlog.pass_over(lane.name)) if job.index is None else 0
-        if job.index is None and not untried:
-            self._board.fail(lane.name, job, error, "Its runs are done elsewhere.")
+        """Skip a run; if it is a warm-up, which would fail again and again, skip its block too."""
+        skipped = len(self._backlog.skip_block(lane.name)) if job.index is None else 0
+        if job.index is None and not skipped:
+            self._display.fail(lane.name, job, error, "Its runs are done elsewhere.")
             return
-        self._failures.append(FailedJob(job, error, untried))
-        self._board.pass_over(untried or 1)
-        then = f"Its {plural(untried, 'run')} are not tried." if untried else "It is passed over."
-        self._board.fail(lane.name, job, error, then)
+        self._failures.append(FailedJob(job, error, skipped))
+        self._display.skip(skipped or 1)
+        then = f"Its {plural(skipped, 'run')} are skipped." if skipped else "It is skipped."
+        self._display.fail(lane.name, job, error, then)
 
 
-def tell_failures(failures: Sequence[FailedJob]) -> str:
-    """Return what failed, by cause, as a table for people."""
-    rows = [("cause", "run", "what was seen")]
+def render_failures(failures: Sequence[FailedJob]) -> str:
+    """Return a table of the failed runs, sorted by cause."""
+    rows = [("cause", "run", "message")]
     for failure in sorted(failures, key=lambda failure: (failure.error.cause, failure.job.label)):
-        untried = f" and the {plural(failure.untried, 'run')} after it" if failure.untried else ""
-        rows.append((failure.error.cause, failure.job.label + untried, _pick(str(failure.error))))
+        skipped = f" and the {plural(failure.skipped, 'run')} after it" if failure.skipped else ""
+        rows.append((failure.error.cause, failure.job.label + skipped, _pick(str(failure.error))))
     return "\n".join(f"  {line}" for line in align(rows, left=(0, 1, 2)))
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 
 from morocco.errors import DataError
@@ -31,7 +32,8 @@ def _make_process(spec: str, arguments: Sequence[str], options: RunOptions, gpus
     if options.gpus not in ("auto", "all"):
         names = ",".join(info.uuid for info in gpus.infos)
         visible = {"CUDA_VISIBLE_DEVICES": names, "NVIDIA_VISIBLE_DEVICES": names or "void"}
-    env = {**visible, **parse_env(options.env)}
+    inherited = {key: value for key, value in os.environ.items() if key not in options.unset}
+    env = {**inherited, **visible, **parse_env(options.env)}
     command = spec.removeprefix(EXEC_PREFIX)
     return ProcessTarget(command, arguments, env, options.cores, options.suite)
 

@@ -40,6 +40,8 @@ class RunOptions:
     container: ContainerOptions = field(default_factory=ContainerOptions)
     env: tuple[str, ...] = field(default=(), repr=False, metadata=_CONDITION)
     """`KEY=VALUE` or `KEY`; the values may be secret."""
+    unset: tuple[str, ...] = field(default=(), metadata=_UNRECORDED)
+    """Variables of this environment that a bare process does not inherit."""
     cores: tuple[int, ...] = field(default=(), metadata=_UNRECORDED)
     """The only cores the target may use; empty for all."""
     suite: str | None = field(default=None, metadata=_UNRECORDED)

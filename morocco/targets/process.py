@@ -41,7 +41,7 @@ class ProcessTarget:
         cores: Collection[int] = (),
         suite: str | None = None,
     ) -> None:
-        """`command` is split as a shell would; `env` is added to the environment.
+        """`command` is split as a shell would; `env` is its whole environment.
 
         It may use these `cores`, all for none, and belongs to this suite.
         """
@@ -55,7 +55,7 @@ class ProcessTarget:
         self.identity = Identity(EXEC_PREFIX + command, command=tuple(self._args), limits=limits)
         self._cores = cores
         self._mark = f"{suite or ''}/{os.getpid()}/{uuid.uuid4().hex}"
-        self._env = {**os.environ, **env, _MARK: self._mark}
+        self._env = {**env, _MARK: self._mark}
         self._process: subprocess.Popen[bytes] | None = None
         self._stdin = self._stdin_read_end = -1
         self._oom_kills: int | None = None

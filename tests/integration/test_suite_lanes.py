@@ -1,4 +1,4 @@
-"""A suite at work on made-up lanes: some fail, some get lost, some come later."""
+"""A suite on made-up lanes: some fail, some get lost, some join later."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from morocco.errors import (
 from morocco.suite.display import SuiteDisplay
 from morocco.suite.lanes import Lane, LaneLost
 from morocco.suite.plan import Block, Forecast, Job
-from morocco.suite.scheduler import FailedJob, LocalPool, Suite, tell_failures
+from morocco.suite.scheduler import FailedJob, LocalPool, Suite, render_failures
 from runs import PATIENCE, until
 
 PARUS, RCB = make_block("parus", repeats=1), make_block("rcb", repeats=1)
@@ -40,7 +40,7 @@ class PlayedLane:
         self.reason: Exception | None = None
         self.stopped = threading.Event()
 
-    def measure(self, job: Job, watch: RunObserver, *, force: bool) -> None:  # noqa: ARG002
+    def measure(self, job: Job, observer: RunObserver, *, force: bool) -> None:  # noqa: ARG002
         self.tried.append(job)
         self._act(self, job)
 
@@ -49,8 +49,8 @@ class PlayedLane:
         self.stopped.set()
 
 
-class PlayedCrew(LocalPool):
-    """Lanes of which some come later, with an engine that may be gone."""
+class PlayedPool(LocalPool):
+    """Lanes of which some join later, with an engine that may be gone."""
 
     def __init__(self, *lanes: Lane, later: Sequence[Lane] = (), gone: bool = False) -> None:
         super().__init__(lanes)
@@ -68,20 +68,20 @@ class PlayedCrew(LocalPool):
 
 
 class Played:
-    """A suite on such lanes, and all that it told."""
+    """A suite on such lanes, and all that it printed."""
 
-    def __init__(self, crew: PlayedCrew, *blocks: Block, retries: int = 1) -> None:
-        self._told = StringIO()
-        board = SuiteDisplay(live=False, quiet=False, stream=self._told)
+    def __init__(self, pool: PlayedPool, *blocks: Block, retries: int = 1) -> None:
+        self._output = StringIO()
+        display = SuiteDisplay(live=False, quiet=False, stream=self._output)
         forecast = Forecast()
-        self.suite = Suite(list(blocks), crew, board, forecast, retries=retries, force=False)
+        self.suite = Suite(list(blocks), pool, display, forecast, retries=retries, force=False)
 
     def run(self) -> list[FailedJob]:
         return self.suite.run()
 
     @property
-    def told(self) -> str:
-        return self._told.getvalue()
+    def output(self) -> str:
+        return self._output.getvalue()
 
 
 def fail_at(*names: str, error: MoroccoError = FAILED) -> Callable[[PlayedLane, Job], None]:
@@ -100,7 +100,7 @@ def wait_for_stop(lane: PlayedLane, _: Job) -> None:
 
 def test_one_lane_does_everything() -> None:
     lane = PlayedLane("a")
-    assert Played(PlayedCrew(lane), PARUS, RCB).run() == []
+    assert Played(PlayedPool(lane), PARUS, RCB).run() == []
     assert labels(lane.tried) == [
         *("parus/warm-up", "parus/1_1_01", "parus/20_4_01"),
         *("rcb/warm-up", "rcb/1_1_01", "rcb/20_4_01"),
@@ -109,16 +109,16 @@ def test_one_lane_does_everything() -> None:
 
 def test_a_run_that_fails_is_tried_again_and_given_up() -> None:
     lane = PlayedLane("a", fail_at("parus/1_1_01"))
-    played = Played(PlayedCrew(lane), PARUS, retries=2)
+    played = Played(PlayedPool(lane), PARUS, retries=2)
     assert played.run() == [FailedJob(PARUS.jobs[0], FAILED)]
     assert labels(lane.tried).count("parus/1_1_01") == 3
     assert labels(lane.tried)[-1] == "parus/20_4_01"
-    assert played.told.count("Trying again.") == 2
+    assert played.output.count("Trying again.") == 2
 
 
 def test_a_warm_up_that_fails_takes_its_block_with_it() -> None:
     lane = PlayedLane("a", fail_at("parus/warm-up"))
-    assert Played(PlayedCrew(lane), PARUS, RCB).run() == [FailedJob(PARUS.warm_up, FAILED, 2)]
+    assert Played(PlayedPool(lane), PARUS, RCB).run() == [FailedJob(PARUS.warm_up, FAILED, 2)]
     assert labels(lane.tried)[1:3] == ["parus/warm-up", "rcb/warm-up"]
 
 
@@ -138,11 +138,11 @@ def test_a_helper_that_cannot_warm_up_spoils_nothing() -> None:
         raise FAILED
 
     first = PlayedLane("a", work)
-    crew = PlayedCrew(first, later=[PlayedLane("b", help_in_vain)])
-    played = Played(crew, PARUS)
+    pool = PlayedPool(first, later=[PlayedLane("b", help_in_vain)])
+    played = Played(pool, PARUS)
     assert played.run() == []
-    assert "parus/warm-up-2 failed" in played.told
-    assert "Its runs are done elsewhere." in played.told
+    assert "parus/warm-up-2 failed" in played.output
+    assert "Its runs are done elsewhere." in played.output
 
 
 def test_the_run_of_a_lost_lane_is_done_by_another() -> None:
@@ -151,24 +151,24 @@ def test_the_run_of_a_lost_lane_is_done_by_another() -> None:
             raise LaneLost("The lane a is lost.")
 
     lost, other = PlayedLane("a", get_lost), PlayedLane("b")
-    played = Played(PlayedCrew(lost, later=[other]), PARUS)
+    played = Played(PlayedPool(lost, later=[other]), PARUS)
     assert played.run() == []
     assert labels(lost.tried) == ["parus/warm-up", "parus/1_1_01"]
     assert labels(other.tried) == ["parus/warm-up-2", "parus/1_1_01", "parus/20_4_01"]
-    assert "The lane a is lost.\n" in played.told
+    assert "The lane a is lost.\n" in played.output
 
 
 def test_an_engine_that_refuses_a_run_fails_that_run_alone() -> None:
     refused = EngineError("Cannot create a container.")
     lane = PlayedLane("a", fail_at("parus/1_1_01", error=refused))
-    assert Played(PlayedCrew(lane), PARUS).run() == [FailedJob(PARUS.jobs[0], refused)]
+    assert Played(PlayedPool(lane), PARUS).run() == [FailedJob(PARUS.jobs[0], refused)]
 
 
 def test_an_engine_that_is_gone_ends_the_suite() -> None:
     refused = EngineError("The connection is lost.")
     lane = PlayedLane("a", fail_at("parus/1_1_01", error=refused))
     with pytest.raises(EngineError, match="The engine is gone"):
-        Played(PlayedCrew(lane, gone=True), PARUS).run()
+        Played(PlayedPool(lane, gone=True), PARUS).run()
     assert labels(lane.tried) == ["parus/warm-up", "parus/1_1_01"]
 
 
@@ -181,12 +181,12 @@ def test_what_no_other_run_would_survive_ends_all_lanes(reason: Exception) -> No
         raise reason
 
     lane = PlayedLane("a", end)
-    played = Played(PlayedCrew(lane, other), PARUS, RCB)
+    played = Played(PlayedPool(lane, other), PARUS, RCB)
     with pytest.raises(type(reason), match=str(reason)):
         played.run()
     assert len(lane.tried) == len(other.tried) == 1
     assert other.reason is reason
-    assert "failed" not in played.told
+    assert "failed" not in played.output
 
 
 def test_ctrl_c_ends_all_lanes_at_the_same_time() -> None:
@@ -199,7 +199,7 @@ def test_ctrl_c_ends_all_lanes_at_the_same_time() -> None:
         wait_for_stop(lane, job)
 
     lanes += [PlayedLane("a", wait_for_all), PlayedLane("b", wait_for_all)]
-    played = Played(PlayedCrew(*lanes), PARUS, RCB)
+    played = Played(PlayedPool(*lanes), PARUS, RCB)
 
     def call() -> None:
         until(lambda: all(lane.tried for lane in lanes))
@@ -211,23 +211,23 @@ def test_ctrl_c_ends_all_lanes_at_the_same_time() -> None:
         played.run()
     caller.join()
     assert [len(lane.tried) for lane in lanes] == [1, 1]
-    assert "failed" not in played.told
+    assert "failed" not in played.output
 
 
 def test_a_suite_that_nobody_can_work_on_ends() -> None:
-    assert Played(PlayedCrew(), PARUS).run() == []
+    assert Played(PlayedPool(), PARUS).run() == []
 
 
 def test_failures_are_a_table_by_cause() -> None:
     failures = [
-        FailedJob(RCB.warm_up, TimedOut("It took too long.\n  its log"), untried=2),
+        FailedJob(RCB.warm_up, TimedOut("It took too long.\n  its log"), skipped=2),
         FailedJob(PARUS.jobs[1], FAILED),
         FailedJob(PARUS.jobs[0], FAILED),
-        FailedJob(PARUS.warm_up, FAILED, untried=1),
+        FailedJob(PARUS.warm_up, FAILED, skipped=1),
     ]
-    rows = [re.split(r" {2,}", line.strip()) for line in tell_failures(failures).splitlines()]
+    rows = [re.split(r" {2,}", line.strip()) for line in render_failures(failures).splitlines()]
     assert rows == [
-        ["cause", "run", "what was seen"],
+        ["cause", "run", "message"],
         ["exit code 3", "parus/1_1_01", str(FAILED)],
         ["exit code 3", "parus/20_4_01", str(FAILED)],
         ["exit code 3", "parus/warm-up and the 1 run after it", str(FAILED)],

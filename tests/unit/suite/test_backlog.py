@@ -1,4 +1,4 @@
-"""Who measures what next: lanes that keep to their blocks, help each other, and get lost."""
+"""Who does which run next: lanes stay with their blocks, help each other, and get lost."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ WARM_UPS = ["parus/warm-up", "rcb/warm-up"]
 
 
 def take(backlog: Backlog, lane: str = "a") -> str | None:
-    """Return what a lane gets, without waiting for it in vain."""
+    """Return the label of the job that a lane gets."""
     job = backlog.take(lane)
     return None if job is None else job.label
 
 
 def do(backlog: Backlog, count: int, lane: str = "a") -> list[str]:
-    """Let a lane do so many runs, one after the other."""
+    """Let a lane do this many runs, one after the other."""
     done = []
     for _ in range(count):
         job = backlog.take(lane)
@@ -81,10 +81,10 @@ def test_what_is_left_counts_warm_ups_that_are_still_to_be_done() -> None:
     assert backlog.left == []
 
 
-def test_passing_over_leaves_out_the_rest_of_the_block_alone() -> None:
+def test_skipping_removes_the_rest_of_the_block_alone() -> None:
     backlog = Backlog([PARUS, RCB])
     assert take(backlog) == "parus/warm-up"
-    assert labels(backlog.pass_over("a")) == labels(PARUS.jobs)
+    assert labels(backlog.skip_block("a")) == labels(PARUS.jobs)
     backlog.finish("a")
     assert do(backlog, 5) == ["rcb/warm-up", *labels(RCB.jobs)]
     assert take(backlog) is None
@@ -93,7 +93,7 @@ def test_passing_over_leaves_out_the_rest_of_the_block_alone() -> None:
 # Several lanes
 
 
-def test_each_lane_takes_a_block_that_nobody_has_begun() -> None:
+def test_each_lane_takes_a_block_that_no_lane_has_started() -> None:
     backlog = Backlog([PARUS, RCB])
     assert [take(backlog, lane) for lane in "ab"] == WARM_UPS
 
@@ -226,7 +226,7 @@ def test_stopping_ends_the_waiting() -> None:
 def test_a_lane_that_cannot_do_a_block_leaves_it_to_those_that_can() -> None:
     backlog = Backlog([PARUS])
     assert [take(backlog, lane) for lane in "ab"] == ["parus/warm-up", "parus/warm-up-2"]
-    assert backlog.pass_over("b") == []
+    assert backlog.skip_block("b") == []
     backlog.finish("b")
     backlog.finish("a")
     done = do(backlog, len(PARUS.jobs))
@@ -234,9 +234,9 @@ def test_a_lane_that_cannot_do_a_block_leaves_it_to_those_that_can() -> None:
     assert take(backlog, "b") is None
 
 
-def test_a_block_that_no_lane_can_do_is_passed_over() -> None:
+def test_a_block_that_no_lane_can_do_is_skipped() -> None:
     backlog = Backlog([PARUS])
     for lane in "ab":
         take(backlog, lane)
-    assert backlog.pass_over("a") == []
-    assert labels(backlog.pass_over("b")) == labels(PARUS.jobs)
+    assert backlog.skip_block("a") == []
+    assert labels(backlog.skip_block("b")) == labels(PARUS.jobs)

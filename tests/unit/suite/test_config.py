@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from morocco.errors import DataError
-from morocco.suite.options import SIZES, Asked, Config, ModelConfig, choose_models, read_config
+from morocco.suite.options import SIZES, Config, ModelConfig, Request, choose_models, read_config
 from morocco.suite.plan import Model, Sizes
 from morocco.tasks import TASKS
 
@@ -76,7 +76,7 @@ def test_a_file_says_options_models_and_sizes(path: Path) -> None:
             {"rucos": {"batch_size": 2}},
         ),
     }
-    assert config.by_task == {"rucos": {"input_size": 500, "repeats": 2}}
+    assert config.sizes_by_task == {"rucos": {"input_size": 500, "repeats": 2}}
 
 
 def test_an_empty_file_says_nothing(path: Path) -> None:
@@ -111,34 +111,37 @@ def test_a_model_may_be_called_what_a_folder_may_be_called(name: str, path: Path
 @pytest.mark.parametrize(
     ("content", "told"),
     [
-        ("repeat = 3", "there is no setting 'repeat'. There are: data_dir, env, "),
-        ("config = 'other.toml'", "there is no setting 'config'"),
-        ("target = ['a']", "target must be one text or number."),
-        ("logs = {a = 1}", "logs must be one text or number."),
-        ("env = [['A=1']]", "env must be one text or number."),
+        ("repeat = 3", "unknown setting 'repeat'; use one of data_dir, env, "),
+        ("config = 'other.toml'", "unknown setting 'config'"),
+        ("target = ['a']", "target must be a single string or number."),
+        ("logs = {a = 1}", "logs must be a single string or number."),
+        ("env = [['A=1']]", "env must be a single string or number."),
         ("models = 5", "models must be a table."),
         ("sizes = ['parus']", "sizes must be a table."),
         ("sizes.parus = 5", "sizes.parus must be a table."),
         ("sizes.parus.speed = 5", "sizes.parus has no setting 'speed'; use input_size, batch_size"),
-        ("sizes.parus.repeats = 0", "sizes.parus.repeats must be a whole number from 1 up."),
-        ("sizes.parus.repeats = 2.0", "sizes.parus.repeats must be a whole number from 1 up."),
-        ("sizes.parus.repeats = true", "sizes.parus.repeats must be a whole number from 1 up."),
-        ("sizes.parus.repeats = '2'", "sizes.parus.repeats must be a whole number from 1 up."),
+        ("sizes.parus.repeats = 0", "sizes.parus.repeats must be a whole number of at least 1."),
+        ("sizes.parus.repeats = 2.0", "sizes.parus.repeats must be a whole number of at least 1."),
+        ("sizes.parus.repeats = true", "sizes.parus.repeats must be a whole number of at least 1."),
+        ("sizes.parus.repeats = '2'", "sizes.parus.repeats must be a whole number of at least 1."),
         ("models.a = 5", "models.a must be a table."),
         ("models.a.tasks = ['parus']", "models.a needs a target, such as 'russiannlp/a-{task}'."),
         ("models.a.target = 5", "models.a needs a target, such as 'russiannlp/a-{task}'."),
-        ("models.a = {target = 'x', tasks = 'parus'}", "models.a.tasks must be a list of names"),
-        ("models.a = {target = 'x', tasks = []}", "models.a.tasks must be a list of names"),
-        ("models.a = {target = 'x', tasks = [1]}", "models.a.tasks must be a list of names"),
+        (
+            "models.a = {target = 'x', tasks = 'parus'}",
+            "models.a.tasks must be a list of task names",
+        ),
+        ("models.a = {target = 'x', tasks = []}", "models.a.tasks must be a list of task names"),
+        ("models.a = {target = 'x', tasks = [1]}", "models.a.tasks must be a list of task names"),
         ("models.a = {target = 'x', memory = '8g'}", "models.a has no setting 'memory'; use "),
         ("models.a = {target = 'x', repeats = -1}", "models.a.repeats must be a whole number"),
         ("models.a = {target = 'x', sizes = 5}", "models.a.sizes must be a table."),
         ("models.a = {target = 'x', sizes = {rcb = 5}}", "models.a.sizes.rcb must be a table."),
         ("models.a = {target = 'x', sizes = {rcb = {n = 5}}}", "models.a.sizes.rcb has no setting"),
-        ("models.'a/b' = 'x'", "'a/b' is the name of a folder too; use letters, digits"),
-        ("models.'..' = 'x'", "'..' is the name of a folder too; use letters, digits"),
-        ("models.'.' = 'x'", "'.' is the name of a folder too; use letters, digits"),
-        ("models.'' = 'x'", "'' is the name of a folder too; use letters, digits"),
+        ("models.'a/b' = 'x'", "the model's name 'a/b' cannot be the name of its folder"),
+        ("models.'..' = 'x'", "the model's name '..' cannot be the name of its folder"),
+        ("models.'.' = 'x'", "the model's name '.' cannot be the name of its folder"),
+        ("models.'' = 'x'", "the model's name '' cannot be the name of its folder"),
     ],
 )
 def test_what_is_wrong_is_named(content: str, told: str, path: Path) -> None:
@@ -167,8 +170,8 @@ def choose(
     file_tasks: Sequence[str] = (),
     sizes: Mapping[str, int] | None = None,
 ) -> list[Model]:
-    asked = Asked(target, models, tasks, sizes or {})
-    return choose_models(asked, config or Config(), file_tasks, DEFAULTS)
+    request = Request(target, models, tasks, sizes or {})
+    return choose_models(request, config or Config(), file_tasks, DEFAULTS)
 
 
 def one_model(**facts: object) -> Config:
@@ -193,7 +196,7 @@ def test_all_models_of_the_file_are_measured_in_its_order() -> None:
 
 def test_a_model_that_is_not_in_the_file_is_told() -> None:
     config = Config(models={"b": ModelConfig("b"), "a": ModelConfig("a")})
-    with pytest.raises(DataError, match="there is no 'c' in the file, only b, a"):
+    with pytest.raises(DataError, match="the file has no 'c', only b, a"):
         choose(config, models=["a", "c"])
 
 
@@ -212,32 +215,38 @@ def test_a_choice_of_models_is_of_no_use_with_a_target() -> None:
     ],
 )
 def test_the_tasks_of_the_command_line_go_over_those_of_a_model_and_of_the_file(
-    asked: Sequence[str], of_model: Sequence[str] | None, of_file: Sequence[str], chosen: list[str]
+    asked: Sequence[str],
+    of_model: Sequence[str] | None,
+    of_file: Sequence[str],
+    chosen: list[str],
 ) -> None:
     (model,) = choose(one_model(tasks=of_model), tasks=asked, file_tasks=of_file)
     assert list(model.sizes) == chosen
 
 
 def test_a_task_of_ones_own_may_have_sizes_if_it_is_measured() -> None:
-    config = Config(by_task={"mine": {"repeats": 2}})
+    config = Config(sizes_by_task={"mine": {"repeats": 2}})
     (model,) = choose(config, target="x-{task}", tasks=["mine", "parus"])
     assert model.sizes["mine"].repeats == 2
     assert model.sizes["parus"] == DEFAULTS
 
 
 def test_sizes_for_a_task_of_the_nine_that_is_left_out_are_no_mistake() -> None:
-    config = Config(by_task={"rcb": {"repeats": 2}})
+    config = Config(sizes_by_task={"rcb": {"repeats": 2}})
     (model,) = choose(config, target="x-{task}", tasks=["parus"])
     assert list(model.sizes) == ["parus"]
 
 
 @pytest.mark.parametrize(
     "config",
-    [Config(by_task={"paruss": {"repeats": 2}}), one_model(by_task={"paruss": {"repeats": 2}})],
+    [
+        Config(sizes_by_task={"paruss": {"repeats": 2}}),
+        one_model(sizes_by_task={"paruss": {"repeats": 2}}),
+    ],
 )
 def test_sizes_for_what_is_no_task_are_told(config: Config) -> None:
     target = None if config.models else "x-{task}"
-    with pytest.raises(DataError, match="sizes for 'paruss', which is no task of this suite"):
+    with pytest.raises(DataError, match="sizes for 'paruss', which is not a task of this suite"):
         choose(config, target=target)
 
 
@@ -254,7 +263,7 @@ def test_sizes_have_five_layers(
     """The command line over a task of a model over a task over a model over the defaults."""
     config = Config(
         models={"a": ModelConfig("a-{task}", ("parus", "rcb"), own, {"parus": of_both})},
-        by_task={"parus": of_task},
+        sizes_by_task={"parus": of_task},
     )
     (model,) = choose(config, sizes=asked)
     for name in SIZES:

@@ -11,7 +11,7 @@ import pytest
 from jobs import RUN, SINGLE, make_job, write_run
 from morocco.bench.writers import FileWriter
 from morocco.suite.plan import Job
-from morocco.suite.resume import Doubtful, Finished, look_up
+from morocco.suite.resume import Doubtful, Finished, read_state
 from morocco.targets.options import ContainerOptions, RunOptions
 
 
@@ -28,40 +28,40 @@ def change_record(job: Job, **facts: Any) -> None:
 
 def doubt(job: Job) -> str:
     """Return why a log that is there is not taken for a finished one."""
-    state = look_up(job)
+    state = read_state(job)
     assert isinstance(state, Doubtful), state
     return state.reason
 
 
 def differences(job: Job) -> tuple[str, ...]:
-    state = look_up(job)
+    state = read_state(job)
     assert isinstance(state, Finished), state
     return state.differences
 
 
 def test_a_log_with_its_record_is_a_finished_run(job: Job) -> None:
     write_run(job, run_time=2.5)
-    state = look_up(job)
+    state = read_state(job)
     assert isinstance(state, Finished)
     assert state.run_time == pytest.approx(2.5)
     assert (state.image_id, state.differences) == ("sha256:abc", ())
 
 
 def test_without_a_log_a_run_is_to_be_done(job: Job) -> None:
-    assert look_up(job) is None
+    assert read_state(job) is None
 
 
 def test_what_a_killed_run_left_is_no_log(job: Job) -> None:
-    sink = FileWriter(job.path)
-    assert look_up(job) is None
-    sink.fail({})
-    assert look_up(job) is None
+    writer = FileWriter(job.path)
+    assert read_state(job) is None
+    writer.fail({})
+    assert read_state(job) is None
 
 
 def test_a_record_alone_is_no_finished_run(job: Job) -> None:
     write_run(job)
     job.path.unlink()
-    assert look_up(job) is None
+    assert read_state(job) is None
 
 
 # Doubts
@@ -85,7 +85,7 @@ def test_a_record_that_lacks_what_every_record_has_is_doubtful(missing: str, job
     record = write_run(job)
     del record[missing]
     job.path.with_suffix(".json").write_text(json.dumps(record))
-    assert doubt(job) == "its record lacks what morocco writes"
+    assert doubt(job) == "its record is incomplete"
 
 
 @pytest.mark.parametrize("name", ["target", "arguments", "data", "run_time"])
@@ -93,7 +93,7 @@ def test_a_record_that_lacks_what_every_record_has_is_doubtful(missing: str, job
 def test_a_record_that_holds_something_else_is_doubtful(name: str, value: Any, job: Job) -> None:
     write_run(job)
     change_record(job, **{name: value})
-    assert doubt(job) == "its record lacks what morocco writes"
+    assert doubt(job) == "its record is incomplete"
 
 
 def test_a_record_of_a_format_to_come_is_doubtful(job: Job) -> None:
@@ -109,14 +109,14 @@ def test_a_record_of_a_format_to_come_is_doubtful(job: Job) -> None:
 def test_the_record_of_a_failed_run_is_doubtful(facts: dict[str, Any], job: Job) -> None:
     write_run(job)
     change_record(job, **facts)
-    assert doubt(job) == "its record is one of a failed run"
+    assert doubt(job) == "its record is of a failed run"
 
 
 @pytest.mark.parametrize("facts", [{"task": "rcb"}, {"input_size": 21}, {"batch_size": 5}])
 def test_the_record_of_another_run_is_doubtful(facts: dict[str, Any], job: Job) -> None:
     write_run(job)
     change_record(job, **facts)
-    assert doubt(job) == "its record is one of another run"
+    assert doubt(job) == "its record is of another run"
 
 
 def test_a_log_beside_the_record_of_the_run_that_should_have_replaced_it_is_doubtful(
@@ -132,7 +132,7 @@ def test_a_log_beside_the_record_of_the_run_that_should_have_replaced_it_is_doub
 def test_a_rounded_time_is_no_difference(run_time: float, job: Job) -> None:
     write_run(job, run_time=2.0)
     change_record(job, run_time=run_time)
-    assert isinstance(look_up(job), Finished)
+    assert isinstance(read_state(job), Finished)
 
 
 def test_a_log_that_was_cut_off_is_doubtful(job: Job) -> None:
@@ -198,7 +198,7 @@ def test_the_value_of_a_variable_is_not_known_and_makes_no_difference(tmp_path: 
 def test_other_data_are_told(job: Job) -> None:
     write_run(job)
     change_record(job, data={"path": "data/parus.jsonl", "sha256": "1" * 64})
-    assert differences(job) == ("other records in its data file",)
+    assert differences(job) == ("its data file had other records",)
 
 
 def test_all_differences_are_told(tmp_path: Path) -> None:
@@ -209,4 +209,4 @@ def test_all_differences_are_told(tmp_path: Path) -> None:
 
 def test_a_run_of_another_size_has_another_log(tmp_path: Path) -> None:
     write_run(make_job(RUN, logs=tmp_path))
-    assert look_up(make_job(SINGLE, logs=tmp_path)) is None
+    assert read_state(make_job(SINGLE, logs=tmp_path)) is None

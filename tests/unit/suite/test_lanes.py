@@ -14,7 +14,7 @@ from morocco.errors import DataError, GpuError
 from morocco.hardware import host
 from morocco.hardware.host import list_cores
 from morocco.hardware.info import GpuInfo
-from morocco.suite.lanes import Share, share_memory, share_out
+from morocco.suite.lanes import Share, split_machine, split_memory
 from morocco.targets.options import ContainerOptions, RunOptions
 
 GIB = 2**30
@@ -28,24 +28,24 @@ def make_gpus(count: int) -> list[GpuInfo]:
 
 
 def test_each_gpu_is_a_lane_of_its_own_with_its_part_of_the_cores() -> None:
-    assert share_out(make_gpus(2), [0, 1, 2, 3]) == [
+    assert split_machine(make_gpus(2), [0, 1, 2, 3]) == [
         *(Share("GPU-0", (0, 1)), Share("GPU-1", (2, 3))),
     ]
 
 
 def test_what_cannot_be_shared_equally_is_left_unused() -> None:
-    assert [share.cores for share in share_out(make_gpus(2), range(5))] == [(0, 1), (2, 3)]
+    assert [share.cores for share in split_machine(make_gpus(2), range(5))] == [(0, 1), (2, 3)]
 
 
 def test_cores_are_shared_out_in_the_order_given_and_listed_in_their_own() -> None:
     """Those of one physical core come together: 0 and 4, 1 and 5, and so on."""
-    shares = share_out(make_gpus(2), [0, 4, 1, 5, 2, 6, 3, 7])
+    shares = split_machine(make_gpus(2), [0, 4, 1, 5, 2, 6, 3, 7])
     assert [share.cores for share in shares] == [(0, 1, 4, 5), (2, 3, 6, 7)]
 
 
 @given(st.integers(1, 16), st.lists(st.integers(0, 255), min_size=16, unique=True))
 def test_shares_are_equal_disjoint_and_of_the_cores_there_are(gpus: int, cores: list[int]) -> None:
-    shares = [set(share.cores) for share in share_out(make_gpus(gpus), cores)]
+    shares = [set(share.cores) for share in split_machine(make_gpus(gpus), cores)]
     assert {len(share) for share in shares} == {len(cores) // gpus}
     assert all(not one & other for one, other in combinations(shares, 2))
     assert set().union(*shares) <= set(cores)
@@ -53,22 +53,22 @@ def test_shares_are_equal_disjoint_and_of_the_cores_there_are(gpus: int, cores: 
 
 def test_without_a_gpu_there_is_nothing_to_share() -> None:
     with pytest.raises(GpuError, match="NVML sees no GPU here"):
-        share_out([], range(8))
+        split_machine([], range(8))
 
 
 def test_fewer_cores_than_gpus_cannot_be_shared() -> None:
     with pytest.raises(DataError, match="4 GPUs cannot share 3 CPU cores"):
-        share_out(make_gpus(4), range(3))
+        split_machine(make_gpus(4), range(3))
 
 
 def test_memory_is_shared_as_docker_writes_it() -> None:
-    assert share_memory(64 * GIB, 4) == f"{16 * 1024}m"
-    assert share_memory(2 * GIB, 1) == "2048m"
+    assert split_memory(64 * GIB, 4) == f"{16 * 1024}m"
+    assert split_memory(2 * GIB, 1) == "2048m"
 
 
 @given(st.integers(GIB, 2**44), st.integers(1, 16))
 def test_shares_of_the_memory_are_no_more_than_there_is(ram: int, parts: int) -> None:
-    share = share_memory(ram, parts)
+    share = split_memory(ram, parts)
     assert share.endswith("m")
     assert ram - parts * 2**28 < int(share[:-1]) * 2**20 * parts <= ram
 

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from jobs import SINGLE, labels, make_job, make_records
 from morocco.errors import DataError
 from morocco.logs.log import LogPath
-from morocco.suite.plan import Block, Model, Sizes, make_blocks, make_targets
+from morocco.suite.plan import Block, Model, Sizes, build_blocks, build_targets
 from morocco.targets.options import ContainerOptions, RunOptions
 
 LOGS = Path("logs")
@@ -32,7 +32,7 @@ def plan(*models: Model, options: RunOptions | None = None) -> list[Block]:
         for task, sizes in model.sizes.items()
         for size in (1, sizes.input_size)
     }
-    return make_blocks(models, records, LOGS, options or RunOptions())
+    return build_blocks(models, records, LOGS, options or RunOptions())
 
 
 def test_one_record_and_many_take_turns() -> None:
@@ -116,14 +116,14 @@ def test_repeats_are_of_one_kind_and_other_sizes_are_not() -> None:
 
 def test_the_task_stands_wherever_it_goes() -> None:
     model = make_model(target="exec:python {task}/infer.py {task}")
-    assert make_targets([model]) == {("", "parus"): "exec:python parus/infer.py parus"}
+    assert build_targets([model]) == {("", "parus"): "exec:python parus/infer.py parus"}
 
 
 def test_one_target_cannot_be_that_of_several_tasks() -> None:
     model = make_model(target="russiannlp/rubert", parus=SIZES, rcb=SIZES)
     with pytest.raises(DataError, match=r"same for all tasks; write \{task\}.*--tasks"):
-        make_targets([model])
+        build_targets([model])
 
 
 def test_a_target_of_one_task_needs_no_place_for_its_name() -> None:
-    assert make_targets([make_model(target="mine")]) == {("", "parus"): "mine"}
+    assert build_targets([make_model(target="mine")]) == {("", "parus"): "mine"}

@@ -54,15 +54,15 @@ def file() -> StringIO:
 
 
 def start(stream: StringIO, *, total: int = 8, done: int = 2, quiet: bool = False) -> SuiteDisplay:
-    board = SuiteDisplay(live=stream.isatty(), quiet=quiet, stream=stream)
-    board.start(total, done)
-    return board
+    display = SuiteDisplay(live=stream.isatty(), quiet=quiet, stream=stream)
+    display.start(total, done)
+    return display
 
 
-def drawn(terminal: Terminal, board: SuiteDisplay) -> list[str]:
+def drawn(terminal: Terminal, display: SuiteDisplay) -> list[str]:
     """Return what is drawn anew."""
     terminal.forget()
-    board.refresh()
+    display.refresh()
     return terminal.shown
 
 
@@ -70,106 +70,106 @@ def drawn(terminal: Terminal, board: SuiteDisplay) -> list[str]:
 
 
 def test_the_bar_tells_how_many_runs_are_done(terminal: Terminal) -> None:
-    board = start(terminal)
-    (overall,) = drawn(terminal, board)
+    display = start(terminal)
+    (overall,) = drawn(terminal, display)
     assert re.search(r"━+ 2/8 runs  0:0\d$", overall)
-    board.stop()
+    display.stop()
 
 
-def test_the_bar_grows_with_what_is_done_and_passed_over(terminal: Terminal) -> None:
-    board = start(terminal, total=4, done=0)
-    board.finish("a", JOB, 1, None)
-    board.pass_over(2)
-    (overall,) = drawn(terminal, board)
-    assert "1/4 runs, 2 passed over" in overall
-    board.stop()
+def test_the_bar_grows_with_what_is_done_and_skipped(terminal: Terminal) -> None:
+    display = start(terminal, total=4, done=0)
+    display.finish("a", JOB, 1, None)
+    display.skip(2)
+    (overall,) = drawn(terminal, display)
+    assert "1/4 runs, 2 skipped" in overall
+    display.stop()
 
 
 def test_a_warm_up_is_no_run_that_is_done(terminal: Terminal) -> None:
-    board = start(terminal)
-    board.finish("a", WARM_UP, 1, None)
-    assert board.done == 2
-    board.finish("a", JOB, 1, None)
-    assert board.done == 3
-    board.stop()
+    display = start(terminal)
+    display.finish("a", WARM_UP, 1, None)
+    assert display.done == 2
+    display.finish("a", JOB, 1, None)
+    assert display.done == 3
+    display.stop()
 
 
 def test_the_time_left_is_told_once_it_is_known(terminal: Terminal) -> None:
-    board = start(terminal)
-    board.finish("a", JOB, 1, 3723.4)
-    assert drawn(terminal, board)[0].endswith(", about 1:02:03 left")
-    board.stop()
+    display = start(terminal)
+    display.finish("a", JOB, 1, 3723.4)
+    assert drawn(terminal, display)[0].endswith(", about 1:02:03 left")
+    display.stop()
 
 
 def test_each_run_at_work_has_a_line(terminal: Terminal) -> None:
-    board = start(terminal)
-    board.begin("a", JOB)
-    board.begin("b", OTHER)
-    JobObserver(board, "a", JOB).progress(PROGRESS)
-    _, first, second = drawn(terminal, board)
+    display = start(terminal)
+    display.begin("a", JOB)
+    display.begin("b", OTHER)
+    JobObserver(display, "a", JOB).progress(PROGRESS)
+    _, first, second = drawn(terminal, display)
     assert first.startswith("parus/20_4_01  1:24  fed 1,500/2,000  predicted 32  CPU 1.25 cores")
     assert second == "rcb/1_1_01  starting"
-    board.finish("a", JOB, 1, None)
-    assert drawn(terminal, board)[1:] == ["rcb/1_1_01  starting"]
-    board.stop()
+    display.finish("a", JOB, 1, None)
+    assert drawn(terminal, display)[1:] == ["rcb/1_1_01  starting"]
+    display.stop()
 
 
 def test_a_line_never_wraps(terminal: Terminal, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("COLUMNS", "40")
-    board = start(terminal)
-    board.begin("a", JOB)
-    board.progress("a", PROGRESS)
-    _, line = drawn(terminal, board)
+    display = start(terminal)
+    display.begin("a", JOB)
+    display.progress("a", PROGRESS)
+    _, line = drawn(terminal, display)
     assert len(line) <= 40
     assert line.endswith("…")
-    board.stop()
+    display.stop()
 
 
 def test_what_a_run_tells_after_its_end_is_not_shown(terminal: Terminal) -> None:
-    board = start(terminal)
-    board.begin("a", JOB)
-    board.drop("a")
-    board.progress("a", PROGRESS)
-    assert len(drawn(terminal, board)) == 1
-    board.stop()
+    display = start(terminal)
+    display.begin("a", JOB)
+    display.drop("a")
+    display.progress("a", PROGRESS)
+    assert len(drawn(terminal, display)) == 1
+    display.stop()
 
 
 def test_runs_that_are_done_have_no_lines_on_a_terminal(terminal: Terminal) -> None:
-    board = start(terminal)
-    board.finish("a", JOB, 1, None)
-    board.stop()
+    display = start(terminal)
+    display.finish("a", JOB, 1, None)
+    display.stop()
     assert not any("20_4_01" in line for line in terminal.shown)
 
 
 def test_a_failure_stays_above_the_bar(terminal: Terminal) -> None:
-    board = start(terminal)
-    board.begin("a", JOB)
-    board.fail("a", JOB, ERROR, "It is passed over.")
+    display = start(terminal)
+    display.begin("a", JOB)
+    display.fail("a", JOB, ERROR, "It is skipped.")
     lines = terminal.shown
     failed = lines.index("morocco: parus/20_4_01 failed: The target ended with exit code 3.")
     assert lines[failed + 1 : failed + 4] == [
-        *("Its last lines on stderr:", "  out of luck", "  It is passed over."),
+        *("Its last lines on stderr:", "  out of luck", "  It is skipped."),
     ]
     assert "2/8 runs" in lines[failed + 4]
-    board.stop()
+    display.stop()
 
 
 def test_what_a_target_logged_is_no_markup(terminal: Terminal) -> None:
-    board = start(terminal)
-    board.fail("a", JOB, MoroccoError("[bold]no[/] [/nonsense]"), "It is passed over.")
+    display = start(terminal)
+    display.fail("a", JOB, MoroccoError("[bold]no[/] [/nonsense]"), "It is skipped.")
     assert "morocco: parus/20_4_01 failed: [bold]no[/] [/nonsense]" in terminal.shown
-    board.stop()
+    display.stop()
 
 
 def test_in_the_end_the_screen_is_left_clean(terminal: Terminal) -> None:
-    board = start(terminal)
-    board.stop()
+    display = start(terminal)
+    display.stop()
     _, _, end = terminal.getvalue().rpartition("runs")
     assert {"\x1b[?25h", "\x1b[2K"} <= set(re.findall(r"\x1b\[[0-9;?]*[a-zA-Z]", end))
     terminal.forget()
-    board.refresh()
+    display.refresh()
     assert terminal.getvalue() == ""
-    board.say("Done.")
+    display.say("Done.")
     assert terminal.shown == ["Done."]
 
 
@@ -177,40 +177,40 @@ def test_a_terminal_that_cannot_redraw_gets_plain_lines(
     terminal: Terminal, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("TERM", "dumb")
-    board = start(terminal)
-    board.finish("a", JOB, 1.25, None)
-    board.stop()
+    display = start(terminal)
+    display.finish("a", JOB, 1.25, None)
+    display.stop()
     assert terminal.getvalue() == "[3/8] parus/20_4_01: 1.2 s\n"
 
 
 def test_a_quiet_terminal_shows_failures_and_warnings_alone(terminal: Terminal) -> None:
-    board = start(terminal, quiet=True)
-    board.begin("a", JOB)
-    board.refresh()
-    board.say("Done.")
-    board.warn(JOB, "It is hot.")
-    board.finish("a", JOB, 1, 60)
-    board.fail("a", JOB, MoroccoError("No."), "It is passed over.")
-    board.stop()
+    display = start(terminal, quiet=True)
+    display.begin("a", JOB)
+    display.refresh()
+    display.say("Done.")
+    display.warn(JOB, "It is hot.")
+    display.finish("a", JOB, 1, 60)
+    display.fail("a", JOB, MoroccoError("No."), "It is skipped.")
+    display.stop()
     assert terminal.getvalue() == (
         "morocco: warning: parus/20_4_01: It is hot.\n"
-        "morocco: parus/20_4_01 failed: No.\n  It is passed over.\n"
+        "morocco: parus/20_4_01 failed: No.\n  It is skipped.\n"
     )
 
 
 def test_a_terminal_that_was_closed_raises_nothing(terminal: Terminal) -> None:  # noqa: ARG001
     person, program = os.openpty()
     stream = open(program, "w")  # noqa: PTH123, SIM115 (it cannot be closed without an error)
-    board = SuiteDisplay(live=True, quiet=False, stream=stream)
-    board.start(8, 2)
+    display = SuiteDisplay(live=True, quiet=False, stream=stream)
+    display.start(8, 2)
     os.close(person)
-    board.begin("a", JOB)
-    board.refresh()
-    board.warn(JOB, "It is hot.")
-    board.finish("a", JOB, 1, None)
-    board.stop()
-    board.start(8, 2)
-    board.stop()
+    display.begin("a", JOB)
+    display.refresh()
+    display.warn(JOB, "It is hot.")
+    display.finish("a", JOB, 1, None)
+    display.stop()
+    display.start(8, 2)
+    display.stop()
     with suppress(OSError):
         stream.close()
 
@@ -219,58 +219,58 @@ def test_a_terminal_that_was_closed_raises_nothing(terminal: Terminal) -> None: 
 
 
 def test_each_run_that_is_done_is_a_plain_line(file: StringIO) -> None:
-    board = start(file)
-    board.begin("a", WARM_UP)
-    board.refresh()
-    board.finish("a", WARM_UP, 1.04, None)
-    board.begin("a", JOB)
-    JobObserver(board, "a", JOB).progress(PROGRESS)
-    board.finish("a", JOB, 83.96, 250)
-    board.stop()
+    display = start(file)
+    display.begin("a", WARM_UP)
+    display.refresh()
+    display.finish("a", WARM_UP, 1.04, None)
+    display.begin("a", JOB)
+    JobObserver(display, "a", JOB).progress(PROGRESS)
+    display.finish("a", JOB, 83.96, 250)
+    display.stop()
     assert file.getvalue() == (
         "[2/8] parus/warm-up, not kept: 1.0 s\n[3/8] parus/20_4_01: 84.0 s, about 4:10 left\n"
     )
 
 
 def test_a_run_that_is_tried_again_is_told_in_one_line(file: StringIO) -> None:
-    board = start(file)
-    board.begin("a", JOB)
-    board.retry("a", JOB, ERROR)
+    display = start(file)
+    display.begin("a", JOB)
+    display.retry("a", JOB, ERROR)
     assert file.getvalue() == (
         "morocco: parus/20_4_01 failed: The target ended with exit code 3. Trying again.\n"
     )
 
 
 def test_a_run_that_was_given_up_is_told_with_its_last_words(file: StringIO) -> None:
-    board = start(file)
-    board.fail("a", JOB, TimedOut("It took too long.\n  log"), "It is passed over.")
+    display = start(file)
+    display.fail("a", JOB, TimedOut("It took too long.\n  log"), "It is skipped.")
     assert file.getvalue() == (
-        "morocco: parus/20_4_01 failed: It took too long.\n  log\n  It is passed over.\n"
+        "morocco: parus/20_4_01 failed: It took too long.\n  log\n  It is skipped.\n"
     )
 
 
 @pytest.mark.parametrize("quiet", [True, False])
 def test_a_warning_is_said_once_with_the_first_run_it_is_about(quiet: bool, file: StringIO) -> None:
-    board = start(file, quiet=quiet)
+    display = start(file, quiet=quiet)
     for job in (JOB, OTHER):
-        JobObserver(board, "a", job).warn("It is hot.")
-    JobObserver(board, "a", OTHER).warn("It is cold.")
+        JobObserver(display, "a", job).warn("It is hot.")
+    JobObserver(display, "a", OTHER).warn("It is cold.")
     assert file.getvalue() == (
         "morocco: warning: parus/20_4_01: It is hot.\nmorocco: warning: rcb/1_1_01: It is cold.\n"
     )
 
 
-def test_a_quiet_board_says_nothing_of_what_is_done(file: StringIO) -> None:
-    board = start(file, quiet=True)
-    board.finish("a", JOB, 1, None)
-    board.say("Done.")
+def test_a_quiet_display_says_nothing_of_what_is_done(file: StringIO) -> None:
+    display = start(file, quiet=True)
+    display.finish("a", JOB, 1, None)
+    display.say("Done.")
     assert file.getvalue() == ""
 
 
 def test_without_a_stderr_there_is_nothing_to_write_to(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("sys.stderr", None)
-    board = SuiteDisplay(live=False, quiet=False)
-    board.start(8, 2)
-    board.finish("a", JOB, 1, None)
-    board.warn(JOB, "It is hot.")
-    board.stop()
+    display = SuiteDisplay(live=False, quiet=False)
+    display.start(8, 2)
+    display.finish("a", JOB, 1, None)
+    display.warn(JOB, "It is hot.")
+    display.stop()

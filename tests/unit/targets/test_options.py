@@ -19,6 +19,7 @@ OPTIONS = RunOptions(
     gpus="0",
     container=ContainerOptions(pull="never", memory="8g"),
     env=("TOKEN=secret", "HOME"),
+    unset=("OMP_NUM_THREADS",),
     cores=(0, 1),
     suite="name",
 )
