@@ -1,22 +1,22 @@
-"""All runs of a submission sorted for a report: what is good, what failed, and why."""
+"""The runs of a submission by model and task: which of them count, and why others do not."""
 
 from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
-from functools import cached_property
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import PurePath
 
 from morocco.errors import DataError
 from morocco.logs.log import INIT_SIZE, Log, Size
 from morocco.logs.record import RunRecord
 from morocco.logs.submission import Entry, FailedRun, Submission
-from morocco.report.comparison import measure, measure_spread, read_group
+from morocco.report.comparison import compute_metric, compute_spread, read_group
 from morocco.report.model import Cell
 from morocco.stats.estimates import Estimate
 from morocco.stats.grouping import Clock, Group, TaskRuns, group_runs
+from morocco.tasks import TASKS
 from morocco.util.units import plural
 
 Key = tuple[str, str]
@@ -24,75 +24,25 @@ Key = tuple[str, str]
 
 
 @dataclass(frozen=True)
-class Failed:
-    """A run that is not good."""
+class CellRuns:
+    """The runs of one model on one task."""
 
-    size: Size
-    cause: str
-    """In a word or two: "out of memory"."""
-
-
-@dataclass(frozen=True)
-class SubmissionRuns:
-    """A submission by model and task."""
-
-    submission: Submission
-
-    @cached_property
-    def records(self) -> dict[str, RunRecord]:
-        """The records that can be read, by the name of their log."""
-        entries = self.submission.entries
-        return {entry.name: entry.record for entry in entries if entry.record is not None}
-
-    @cached_property
-    def good(self) -> dict[Key, list[Log]]:
-        """The logs that can be read and whose record, if there is one, tells of no failure."""
-        found: dict[Key, list[Log]] = {}
-        for entry in self.submission.entries:
-            if entry.log is not None and self._find_fault(entry) is None:
-                found.setdefault((entry.model, entry.path.task), []).append(entry.log)
-        return found
-
-    @cached_property
-    def failed(self) -> dict[Key, list[Failed]]:
-        """All other runs."""
-        found: dict[Key, list[Failed]] = {}
-        for entry in self.submission.entries:
-            fault = self._find_fault(entry)
-            if fault is not None:
-                _add(found, entry, fault)
-        for run in self.submission.failed:
-            _add(found, run, (run.record and _name_cause(run.record)) or "failed")
-        return found
-
-    def _find_fault(self, entry: Entry) -> str | None:
-        if entry.log is None:
-            return "log cannot be read"
-        record = self.records.get(entry.name)
-        return _name_cause(record) if record else None
+    logs: list[Log] = field(default_factory=list)
+    """Logs of good runs: they can be read, and no record says that the run failed."""
+    failed: list[Entry | FailedRun] = field(default_factory=list)
+    """All other runs."""
 
 
-def _add(found: dict[Key, list[Failed]], run: Entry | FailedRun, cause: str) -> None:
-    found.setdefault((run.model, run.path.task), []).append(Failed(run.path.size, cause))
-
-
-def _name_cause(record: RunRecord) -> str | None:
-    """Return why the run of a record failed, in words: `OutOfMemory` is "out of memory"."""
-    kind = record.failure and record.failure.kind
-    if record.exit_code and kind in (None, "TargetError"):
-        return f"exit code {record.exit_code}"
-    return re.sub(r"(?<=[a-z])(?=[A-Z])", " ", kind).lower() if kind else None
-
-
-def say_causes(failed: Sequence[Failed]) -> str:
-    """Return the causes, the most frequent first: "out of memory, timed out"."""
-    return ", ".join(cause for cause, _ in Counter(run.cause for run in failed).most_common())
+def list_models(submission: Submission) -> list[str]:
+    """Return the names of the models, sorted, including those with failed runs alone."""
+    runs: tuple[Entry | FailedRun, ...] = (*submission.entries, *submission.failed)
+    return sorted({run.model for run in runs})
 
 
 def rename_models(submission: Submission, names: Mapping[str, str], *, merge: bool) -> Submission:
-    """Return the submission with other names for its models, by their old ones.
+    """Return the submission with new names for its models, by their old ones.
 
-    DataError, unless they may `merge`, for two models of a name.
+    DataError where two models would have the same name, unless `merge` allows it.
     """
     models = list_models(submission)
     new = [names.get(model, model) for model in models]
@@ -102,99 +52,117 @@ def rename_models(submission: Submission, names: Mapping[str, str], *, merge: bo
             f"--name: several models would be called {twice[0]!r}, and their runs mixed. Give each "
             "its own name; only --by gpu compares the runs of one model from several folders."
         )
+    entries = []
+    for entry in submission.entries:
+        model = names.get(entry.model, entry.model)
+        log = entry.log and replace(entry.log, model=model)
+        entries.append(replace(entry, model=model, log=log))
     return replace(
         submission,
-        entries=tuple(_rename_entry(e, names.get(e.model, e.model)) for e in submission.entries),
+        entries=tuple(entries),
         many_models=len(set(new)) > 1,
         failed=tuple(replace(r, model=names.get(r.model, r.model)) for r in submission.failed),
     )
 
 
-def _rename_entry(entry: Entry, model: str) -> Entry:
-    return replace(entry, model=model, log=entry.log and replace(entry.log, model=model))
-
-
-def list_models(submission: Submission) -> list[str]:
-    """Return the names of the models, sorted; those with failed runs alone are among them."""
+def sort_runs(submission: Submission) -> dict[Key, CellRuns]:
+    """Sort the runs into a cell for every model and task; tasks in the order of `TASKS`."""
     runs: tuple[Entry | FailedRun, ...] = (*submission.entries, *submission.failed)
-    return sorted({run.model for run in runs})
+    found = {run.path.task for run in runs}
+    tasks = [*(task for task in TASKS if task in found), *sorted(found - set(TASKS))]
+    cells = {(model, task): CellRuns() for model in list_models(submission) for task in tasks}
+    for run in runs:
+        cell = cells[run.model, run.path.task]
+        if isinstance(run, Entry) and run.log is not None and find_cause(run) is None:
+            cell.logs.append(run.log)
+        else:
+            cell.failed.append(run)
+    return cells
+
+
+def find_cause(run: Entry | FailedRun) -> str | None:
+    """Return why a run failed, in a word or two; None for a good one."""
+    record = run.record
+    kind = record.failure.kind if record and record.failure else None
+    cause = _name_cause(kind, record.exit_code) if record else None
+    if isinstance(run, FailedRun):
+        return cause or "failed"
+    return "log cannot be read" if run.log is None else cause
+
+
+def _name_cause(kind: str | None, exit_code: int | None) -> str | None:
+    if exit_code and kind in (None, "TargetError"):
+        return f"exit code {exit_code}"
+    return re.sub(r"(?<=[a-z])(?=[A-Z])", " ", kind).lower() if kind else None
+
+
+def list_causes(failed: Iterable[Entry | FailedRun]) -> str:
+    """Return the causes, the most frequent first: "out of memory, timed out"."""
+    causes = Counter(find_cause(run) or "failed" for run in failed)
+    return ", ".join(cause for cause, _ in causes.most_common())
 
 
 @dataclass(frozen=True)
 class Choice:
-    """The size of a cell that counts, or why there is none."""
+    """The group of a cell that counts, or why there is none."""
 
     group: Group | None
-    reason: str | None
+    reason: str | None = None
     passed_over: tuple[Size, ...] = ()
     """Other sizes that have a speed."""
 
 
-def choose(logs: Sequence[Log], failed: Sequence[Failed], clock: Clock, *, many: bool) -> Choice:
-    """Return the long size with most runs among those with a speed; of equals the largest input.
-
-    `logs` and `failed` are of one model and task.
-    """
-    if not logs:
-        return Choice(None, _say_nothing_good(failed))
-    task = group_runs(list(logs), clock, many)
+def choose_group(runs: CellRuns, clock: Clock, many_models: bool) -> Choice:
+    """Choose the long size with the most runs among those with a speed; on a tie, the largest."""
+    if not runs.logs and not runs.failed:
+        return Choice(None, "no runs")
+    if not runs.logs:
+        count = len(runs.failed)
+        which = f"all {count} runs" if count > 1 else "the only run"
+        return Choice(None, f"{which} failed: {list_causes(runs.failed)}")
+    task = group_runs(runs.logs, clock, many_models)
     usable = [group for group in task.groups if group.has_speed]
     if not usable:
-        return Choice(None, _find_reason(task, failed))
+        return Choice(None, _explain_no_speed(task, runs.failed))
     best = max(usable, key=lambda group: (len(group.long.runs), group.path.size))
-    return Choice(best, None, tuple(group.path.size for group in usable if group is not best))
+    others = tuple(group.path.size for group in usable if group is not best)
+    return Choice(best, passed_over=others)
 
 
-def _say_nothing_good(failed: Sequence[Failed]) -> str:
-    if not failed:
-        return "no runs"
-    return f"{_all(len(failed))} failed: {say_causes(failed)}"
-
-
-def _all(count: int) -> str:
-    return f"all {count} runs" if count > 1 else "the only run"
-
-
-def _find_reason(task: TaskRuns, failed: Sequence[Failed]) -> str:
-    if not task.init.logs:
-        return "no 1_1 runs" + _say_failed([f for f in failed if f.size == INIT_SIZE])
-    if not task.groups:
-        return "no long runs" + _say_failed([f for f in failed if f.size != INIT_SIZE])
+def _explain_no_speed(task: TaskRuns, failed: Sequence[Entry | FailedRun]) -> str:
+    if not task.init.logs or not task.groups:
+        kind = "long" if task.init.logs else "1_1"
+        lost = [run for run in failed if (run.path.size == INIT_SIZE) == (kind == "1_1")]
+        causes = f": {plural(len(lost), 'run')} failed, {list_causes(lost)}" if lost else ""
+        return f"no {kind} runs{causes}"
     if not task.init.runs or not any(group.long.runs for group in task.groups):
         return "no GPU reading to start the clock from"
-    short = [run.log for group in task.groups for run in group.too_short]
-    names = ", ".join(PurePath(log.name).name for log in short)
-    return f"{names}: not longer than the start-up, {task.groups[0].init_time:.1f} s"
+    short = [PurePath(run.log.name).name for group in task.groups for run in group.too_short]
+    return f"{', '.join(short)}: not longer than the start-up, {task.groups[0].init_time:.1f} s"
 
 
-def _say_failed(failed: Sequence[Failed]) -> str:
-    return f": {plural(len(failed), 'run')} failed, {say_causes(failed)}" if failed else ""
-
-
-def make_cell(
+def build_cell(
     key: Key,
-    logs: Sequence[Log],
-    failed: Sequence[Failed],
+    runs: CellRuns,
     choice: Choice,
     estimate: Estimate | None,
     records: Mapping[str, RunRecord],
 ) -> Cell:
-    """Return a cell; `estimate` is that of the group that was chosen."""
+    """Build a cell from its runs; `estimate` is that of the chosen group."""
     if choice.group is None or estimate is None:
-        tried = len(logs) + len(failed)
-        return Cell(*key, tuple(logs), reason=choice.reason, failed=len(failed), tried=tried)
+        failed, tried = len(runs.failed), len(runs.logs) + len(runs.failed)
+        return Cell(*key, tuple(runs.logs), reason=choice.reason, failed=failed, tried=tried)
     readings = read_group(choice.group, records)
-    sizes = (INIT_SIZE, choice.group.path.size)
-    counted = sum(run.size in sizes for run in failed)
+    failed = sum(run.path.size in (INIT_SIZE, choice.group.path.size) for run in runs.failed)
     return Cell(
         *key,
-        tuple(logs),
+        tuple(runs.logs),
         estimate,
         readings=readings,
-        ram=measure("ram", readings),
+        ram=compute_metric("ram", readings),
         ram_batch=max(readings.ram_batch, default=None),
-        energy=measure("energy", readings),
-        spread=measure_spread(readings),
-        failed=counted,
-        tried=len(choice.group.init.logs) + len(choice.group.long.logs) + counted,
+        energy=compute_metric("energy", readings),
+        spread=compute_spread(readings),
+        failed=failed,
+        tried=len(choice.group.init.logs) + len(choice.group.long.logs) + failed,
     )

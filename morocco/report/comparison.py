@@ -1,4 +1,4 @@
-"""From the readings of runs to numbers, and to what the numbers would be with other runs."""
+"""Models against a baseline: metrics from the readings of runs, and ratios with an interval."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from math import exp, inf, isfinite, isnan, log
 from random import Random
 from statistics import fmean, median, stdev
+from typing import NamedTuple
 
 from morocco.logs.log import Log
 from morocco.logs.record import RunRecord
@@ -24,8 +25,8 @@ from morocco.util.units import GIB, Bytes
 
 COMPARED: tuple[Metric, ...] = ("rps", "init_time", "gpu_ram", "ram", "energy")
 """Metrics that have a ratio: the highest peak of the long runs has no honest interval."""
-_PER: int = 1000
-"""Records that the energy is told for."""
+_ENERGY_RECORDS = 1000
+"""Records whose energy is reported."""
 
 
 def read_group(group: Group, records: Mapping[str, RunRecord]) -> Readings:
@@ -40,8 +41,8 @@ def read_group(group: Group, records: Mapping[str, RunRecord]) -> Readings:
         gpu_ram_batch=_to_gb(log.gpu_ram for log in long),
         ram=_to_gb(log.ram for log in init),
         ram_batch=_to_gb(log.ram for log in long),
-        init_energy=_find_energy(init, records),
-        energy=_find_energy(long, records),
+        init_energy=_get_energy(init, records),
+        energy=_get_energy(long, records),
     )
 
 
@@ -49,9 +50,9 @@ def _to_gb(peaks: Iterable[Bytes | None]) -> tuple[float, ...]:
     return tuple(peak / GIB for peak in peaks if peak is not None)
 
 
-def _find_energy(logs: Iterable[Log], records: Mapping[str, RunRecord]) -> tuple[float, ...]:
-    told = (records[log.name].energy for log in logs if log.name in records)
-    return tuple(joules for joules in told if joules is not None and joules >= 0)
+def _get_energy(logs: Iterable[Log], records: Mapping[str, RunRecord]) -> tuple[float, ...]:
+    amounts = (records[log.name].energy for log in logs if log.name in records)
+    return tuple(joules for joules in amounts if joules is not None and joules >= 0)
 
 
 def has_speed(readings: Readings) -> bool:
@@ -60,85 +61,70 @@ def has_speed(readings: Readings) -> bool:
     return all(is_longer(time, init) for time in readings.run_times)
 
 
-def measure(metric: Metric, readings: Readings) -> float | None:
-    """Return a metric as `stats` computes it; None where the runs do not tell it."""
+def compute_metric(metric: Metric, readings: Readings) -> float | None:
+    """Compute a metric as `stats` does; None where the runs do not have it."""
     if metric == "rps":
         times = sorted(readings.run_times)
         return compute_rps(readings.input_size, median(readings.init_times), times)
-    if metric == "energy":
-        return _measure_energy(readings)
     values = _get_values(metric, readings)
-    return median(values) if values else None
-
-
-def _measure_energy(readings: Readings) -> float | None:
-    """Return the joules of 1000 records beyond the start-up; None where these drown in it."""
-    if not (readings.energy and readings.init_energy):
+    if not all(values):
         return None
-    beyond = median(readings.energy) - median(readings.init_energy)
-    return beyond / readings.input_size * _PER if beyond > 0 else None
+    if metric == "energy":
+        init, whole = map(median, values)
+        # Joules of 1000 records beyond the start-up; None where that takes more than the work.
+        return (whole - init) / readings.input_size * _ENERGY_RECORDS if whole > init else None
+    return median(values[0])
 
 
-def measure_spread(readings: Readings) -> float | None:
+def _get_values(metric: Metric, readings: Readings) -> tuple[tuple[float, ...], ...]:
+    """Return the readings that a metric is computed from, one tuple for each kind of run."""
+    if metric == "rps":
+        return readings.init_times, readings.run_times
+    if metric == "energy":
+        return readings.init_energy, readings.energy
+    return (readings.init_times if metric == "init_time" else getattr(readings, metric),)
+
+
+def compute_spread(readings: Readings) -> float | None:
     """Return standard deviation / mean of the speed; None for a single long run."""
     init = median(readings.init_times)
     speeds = [readings.input_size / (time - init) for time in readings.run_times]
     return stdev(speeds) / fmean(speeds) if len(speeds) > 1 else None
 
 
-def resample(metric: Metric, readings: Readings, stream: str) -> list[float]:
-    """Return the metric of each resample of the runs; another `stream` draws on its own.
+def _resample(metric: Metric, readings: Readings, stream: str) -> list[float]:
+    """Return the metric of each resample of the runs; each `stream` draws independently.
 
-    Not finite where a resample has no bound; the same readings and stream give the same numbers.
+    Infinite where a resample has no bound. The same readings and stream give the same numbers.
     """
     random = Random(f"{SEED} {stream} {metric}")
     if metric == "rps":
         size, inits, times = readings.input_size, readings.init_times, readings.run_times
         return resample_rps(size, inits, times, random)
+    medians = [resample_median(values, random) for values in _get_values(metric, readings)]
     if metric == "energy":
-        start_ups = resample_median(readings.init_energy, random)
-        wholes = resample_median(readings.energy, random)
-        pairs = zip(start_ups, wholes, strict=True)
-        return [max(0.0, whole - init) / readings.input_size * _PER for init, whole in pairs]
-    return resample_median(_get_values(metric, readings), random)
+        scale = _ENERGY_RECORDS / readings.input_size
+        return [max(0.0, whole - init) * scale for init, whole in zip(*medians, strict=True)]
+    return medians[0]
 
 
-def count_runs(metric: Metric, readings: Readings) -> int:
-    """Return how many runs a metric rests on: of both sizes, the fewer."""
-    if metric == "rps":
-        return min(len(readings.init_times), len(readings.run_times))
-    if metric == "energy":
-        return min(len(readings.init_energy), len(readings.energy))
-    return len(_get_values(metric, readings))
-
-
-def _get_values(metric: Metric, readings: Readings) -> tuple[float, ...]:
-    values = {
-        "init_time": readings.init_times,
-        "gpu_ram": readings.gpu_ram,
-        "ram": readings.ram,
-    }
-    return values[metric]
-
-
-def is_measurable(value: float | None) -> bool:
-    """Tell whether a number can stand in a ratio."""
-    return value is not None and isfinite(value) and value > 0
-
-
-_Drawn = list[float] | None
-"""A ratio for each resample; None where a single run says nothing of others."""
+class _TaskRatio(NamedTuple):
+    value: float
+    resamples: list[float] | None
+    """The ratio of each resample; None where a single run says nothing about others."""
+    runs: int
+    """Of both models and both kinds of run, the fewest."""
 
 
 def compare_tasks(
     model: Mapping[str, Readings], baseline: Mapping[str, Readings], without: Sequence[str] = ()
 ) -> tuple[dict[Metric, Ratio], dict[str, dict[Metric, Ratio]]]:
-    """Return model / baseline over all tasks that both have, and for each of them.
+    """Return model / baseline over all tasks that both have, and for each of these tasks.
 
-    Over all tasks it is the geometric mean; those of `SCALED` leave `without` out, as their means
-    do.
+    Over all tasks it is the geometric mean; that of the metrics in `SCALED` leaves out the tasks
+    in `without`, as their means do.
     """
-    compared = {
+    by_task = {
         task: dict(_compare_task(task, readings, baseline[task]))
         for task, readings in model.items()
         if task in baseline
@@ -146,35 +132,32 @@ def compare_tasks(
     overall = {}
     for metric in COMPARED:
         left_out = without if metric in SCALED else ()
-        ratios = [
-            of[metric] for task, of in compared.items() if metric in of and task not in left_out
-        ]
+        ratios = [of[metric] for t, of in by_task.items() if metric in of and t not in left_out]
         if ratios:
-            overall[metric] = _combine(ratios)
-    by_task = {
-        task: {metric: _judge(*ratio) for metric, ratio in of_task.items()}
-        for task, of_task in compared.items()
+            overall[metric] = _judge(_combine(ratios))
+    return overall, {
+        task: {metric: _judge(ratio) for metric, ratio in ratios.items()}
+        for task, ratios in by_task.items()
     }
-    return overall, by_task
 
 
 def _compare_task(
     task: str, model: Readings, baseline: Readings
-) -> Iterator[tuple[Metric, tuple[float, _Drawn, int]]]:
+) -> Iterator[tuple[Metric, _TaskRatio]]:
     for metric in COMPARED:
-        above, below = measure(metric, model), measure(metric, baseline)
-        if is_measurable(above) and is_measurable(below):
-            assert above is not None
-            assert below is not None
-            runs = min(count_runs(metric, model), count_runs(metric, baseline))
-            drawn = _draw(metric, task, model, baseline) if runs > 1 else None
-            yield metric, (above / below, drawn, runs)
-
-
-def _draw(metric: Metric, task: str, model: Readings, baseline: Readings) -> list[float]:
-    """Return the ratio of each resample: the runs of both are drawn, each on its own."""
-    above, below = resample(metric, model, f"model {task}"), resample(metric, baseline, task)
-    return [_divide(a, b) for a, b in zip(above, below, strict=True)]
+        above, below = compute_metric(metric, model), compute_metric(metric, baseline)
+        if above and below and isfinite(above) and isfinite(below):
+            values = (*_get_values(metric, model), *_get_values(metric, baseline))
+            runs = min(map(len, values))
+            resamples = None
+            if runs > 1:  # the runs of both are drawn independently
+                pairs = zip(
+                    _resample(metric, model, f"model {task}"),
+                    _resample(metric, baseline, task),
+                    strict=True,
+                )
+                resamples = [_divide(*pair) for pair in pairs]
+            yield metric, _TaskRatio(above / below, resamples, runs)
 
 
 def _divide(above: float, below: float) -> float:
@@ -184,28 +167,30 @@ def _divide(above: float, below: float) -> float:
     return 1.0 if isnan(ratio := above / below) else ratio
 
 
-def _combine(ratios: Sequence[tuple[float, _Drawn, int]]) -> Ratio:
+def _combine(ratios: Sequence[_TaskRatio]) -> _TaskRatio:
     """Return the geometric mean of ratios."""
-    drawn = [of_task for _, of_task, _ in ratios]
-    known = [of_task for of_task in drawn if of_task is not None]
-    means = [_mean(at) for at in zip(*known, strict=True)] if len(known) == len(drawn) else None
-    return _judge(_mean([value for value, _, _ in ratios]), means, min(n for _, _, n in ratios))
+    known = [ratio.resamples for ratio in ratios if ratio.resamples is not None]
+    means = None
+    if len(known) == len(ratios):
+        means = [_compute_geometric_mean(at) for at in zip(*known, strict=True)]
+    value = _compute_geometric_mean([ratio.value for ratio in ratios])
+    return _TaskRatio(value, means, min(ratio.runs for ratio in ratios))
 
 
-def _mean(ratios: Sequence[float]) -> float:
-    """Return the geometric mean; 0 and inf outweigh all, and one another."""
+def _compute_geometric_mean(ratios: Sequence[float]) -> float:
+    """Return the geometric mean; 0 and inf outweigh all others and cancel each other out."""
     total = sum(-inf if ratio == 0 else log(ratio) for ratio in ratios)
     return 1.0 if isnan(total) else exp(total / len(ratios))
 
 
-def _judge(value: float, drawn: _Drawn, runs: int) -> Ratio:
-    if drawn is None:
-        return Ratio(value, None, None, None)
-    low, high = compute_interval(drawn)
-    real = low > 1 or high < 1
+def _judge(ratio: _TaskRatio) -> Ratio:
+    """Return the ratio with its interval, and whether it is more than noise."""
+    if ratio.resamples is None:
+        return Ratio(ratio.value, None, None, None)
+    low, high = compute_interval(ratio.resamples)
     return Ratio(
-        value,
+        ratio.value,
         low if low > 0 else None,
         high if isfinite(high) else None,
-        real if runs >= MIN_RUNS else None,
+        (low > 1 or high < 1) if ratio.runs >= MIN_RUNS else None,
     )

@@ -1,31 +1,43 @@
-"""On which machines models were measured, as the records say."""
+"""The machines and GPUs that models were measured on, as records describe them."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
+from statistics import fmean
+from typing import NamedTuple
 
 from morocco.logs.record import RunRecord
+from morocco.report.cells import CellRuns, Key, choose_group
+from morocco.report.model import GpuComparison
+from morocco.stats.grouping import Clock
+from morocco.stats.speed import compute_rps
 from morocco.util.units import GIB, plural
 
-UNKNOWN = "unknown GPU"
-NO_GPU = "no GPU"
+_UNKNOWN_GPU = "unknown GPU"
+_UUID_LENGTH = 12
+"""Characters of a UUID that are shown: "GPU-1a2b3c4d"."""
 
 Machines = Mapping[str, str]
-"""From the fingerprint of a machine to what it is, in words."""
+"""Descriptions of machines by fingerprint."""
 
 
-def find_machines(records: Iterable[RunRecord]) -> dict[str, str]:
-    """Return the machines of some runs; records without a fingerprint tell of none."""
-    return {record.machine: describe(record) for record in records if record.machine}
+def list_machines(records: Iterable[RunRecord | None]) -> dict[str, str]:
+    """Return the machines of some runs; a record without a fingerprint adds none."""
+    return {
+        record.machine: _describe_machine(record)
+        for record in records
+        if record is not None and record.machine
+    }
 
 
-def describe(record: RunRecord) -> str:
+def _describe_machine(record: RunRecord) -> str:
     """Return what decides the speed of a machine: "Tesla V100, Broadwell, 8 cores, 94 GB"."""
+    host = record.host
     parts = [
         name_gpus(record),
-        record.host.cpu,
-        record.host.cores and plural(record.host.cores, "core"),
-        record.host.ram and f"{record.host.ram / GIB:.0f} GB",
+        host.cpu,
+        host.cores and plural(host.cores, "core"),
+        host.ram and f"{host.ram / GIB:.0f} GB",
         next((f"driver {gpu.driver}" for gpu in record.gpus or () if gpu.driver), None),
     ]
     return ", ".join(str(part) for part in parts if part)
@@ -34,40 +46,86 @@ def describe(record: RunRecord) -> str:
 def name_gpus(record: RunRecord | None) -> str:
     """Return the product name of the GPUs of a run: "2 x Tesla V100"."""
     if record is None or record.gpus is None:
-        return UNKNOWN
-    names = [gpu.name or UNKNOWN for gpu in record.gpus]
+        return _UNKNOWN_GPU
+    names = [gpu.name or _UNKNOWN_GPU for gpu in record.gpus]
     counts = {name: names.count(name) for name in names}
-    told = [name if count == 1 else f"{count} x {name}" for name, count in counts.items()]
-    return " + ".join(told) or NO_GPU
+    texts = [name if count == 1 else f"{count} x {name}" for name, count in counts.items()]
+    return " + ".join(texts) or "no GPU"
 
 
-def is_same(one: Machines, other: Machines) -> bool | None:
-    """Tell whether two models ran on equal machines; None where records do not tell."""
+def are_same(one: Machines, other: Machines) -> bool | None:
+    """Tell whether two models ran on equal machines; None where records do not say."""
     return None if not one or not other else set(one) == set(other)
 
 
-def find_unequal(machines: Mapping[str, Machines]) -> Iterator[str]:
-    """Yield one warning for each way in which the machines differ, by model."""
+def list_machine_warnings(machines: Mapping[str, Machines]) -> Iterator[str]:
+    """Yield a warning for each way in which the machines of the models differ."""
     for model, of_model in machines.items():
         if len(of_model) > 1:
-            yield f"{model} was measured on several machines: {'; '.join(_tell(of_model))}."
+            yield f"{model} was measured on several machines: {'; '.join(_describe(of_model))}."
     known = {model: of_model for model, of_model in machines.items() if of_model}
     if len({frozenset(of_model) for of_model in known.values()}) > 1:
-        told = "; ".join(f"{model}: {' and '.join(_tell(m))}" for model, m in known.items())
-        yield f"The models were measured on unequal machines, so they hardly compare: {told}."
+        texts = "; ".join(f"{model}: {' and '.join(_describe(m))}" for model, m in known.items())
+        yield f"The models were measured on unequal machines, so they hardly compare: {texts}."
 
 
-def _tell(machines: Machines) -> list[str]:
-    """Return the descriptions; equal ones are told apart by their fingerprint."""
+def _describe(machines: Machines) -> list[str]:
+    """Return the descriptions; equal ones are followed by their fingerprints."""
     texts = list(machines.values())
     return [
         f"{text} ({mark})" if texts.count(text) > 1 else text for mark, text in machines.items()
     ]
 
 
-def find_unknown(machines: Mapping[str, Machines]) -> str | None:
-    """Return a note on models of which nobody can tell the machine."""
-    unknown: Sequence[str] = [model for model, of_model in machines.items() if not of_model]
-    if not unknown or len(machines) == 1:
-        return None
-    return f"No records, so nobody can tell whether the machine is the same: {', '.join(unknown)}."
+class _Speed(NamedTuple):
+    rps: float
+    runs: int
+
+
+def compare_gpus(
+    cells: Mapping[Key, CellRuns], records: Mapping[str, RunRecord], clock: Clock
+) -> tuple[GpuComparison, ...]:
+    """Compare the kinds of GPU or, where there is only one kind, the GPUs; the fastest first.
+
+    Only models and tasks that ran on several of them are compared. Start-up runs count for all
+    GPUs of their kind; runs without a record are those of an unknown GPU.
+    """
+    logs = [log for cell in cells.values() for log in cell.logs]
+    kinds = {log.name: name_gpus(records.get(log.name)) for log in logs}
+    names = kinds
+    if len(set(kinds.values()) - {_UNKNOWN_GPU}) == 1:
+        names = {log: _add_uuids(kind, records.get(log)) for log, kind in kinds.items()}
+    speeds = [_time_gpus(cell, kinds, names, clock) for cell in cells.values()]
+    compared = [of_cell for of_cell in speeds if len(of_cell) > 1]
+    gpus = []
+    for name in dict.fromkeys(names.values()):
+        own = [of_cell for of_cell in compared if name in of_cell]
+        if own:
+            ratios = [of[name].rps / max(speed.rps for speed in of.values()) for of in own]
+            runs = sum(of_cell[name].runs for of_cell in own)
+            low, mean, high = min(ratios), fmean(ratios), max(ratios)
+            gpus.append(GpuComparison(name, runs, len(own), low, mean, high))
+    return tuple(sorted(gpus, key=lambda gpu: (-gpu.mean, gpu.name)))
+
+
+def _add_uuids(kind: str, record: RunRecord | None) -> str:
+    uuids = [gpu.uuid[:_UUID_LENGTH] for gpu in (record and record.gpus) or () if gpu.uuid]
+    return f"{kind} ({', '.join(uuids)})" if uuids else kind
+
+
+def _time_gpus(
+    cell: CellRuns, kinds: Mapping[str, str], names: Mapping[str, str], clock: Clock
+) -> dict[str, _Speed]:
+    """Return the speed of each GPU on one task of one model; `kinds`, `names` are by log."""
+    speeds = {}
+    for name, kind in dict.fromkeys((names[log.name], kinds[log.name]) for log in cell.logs):
+        own = [
+            log
+            for log in cell.logs
+            if (kinds[log.name] == kind if log.path.is_start_up else names[log.name] == name)
+        ]
+        group = choose_group(CellRuns(own), clock, many_models=True).group
+        if group is not None:
+            rps = compute_rps(group.path.input_size, group.init_time, group.long.times)
+            speeds[name] = _Speed(rps, len(group.long.runs))
+    return speeds

@@ -13,7 +13,7 @@ from typing import Annotated, Literal, get_args
 
 from msgspec import Meta
 
-from morocco.logs.log import Log
+from morocco.logs.log import Log, Size
 from morocco.stats.estimates import Estimate
 from morocco.util.schema import Count
 
@@ -71,6 +71,11 @@ class Readings:
     """Joules of the GPUs in the start-up runs whose record has it."""
     energy: _Numbers
     """The same of the long runs."""
+
+    @property
+    def size(self) -> Size:
+        """Input and batch size of the long runs."""
+        return self.input_size, self.batch_size
 
 
 @dataclass(frozen=True)

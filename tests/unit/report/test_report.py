@@ -186,7 +186,7 @@ def test_a_missing_task_leaves_no_weighted_score(logs: Path, tmp_path: Path) -> 
     assert weighted["score"] is None
     assert weighted["missing"] == {"terra": "no runs"}
     assert weighted["partial"] == pytest.approx(weighted["adjusted"]["parus"])
-    assert any("fast has no weighted score, for it lacks terra" in n for n in report["notes"])
+    assert any("fast has no weighted score" in n and "terra" in n for n in report["notes"])
     assert any("without rcb, which have no weight" in note for note in report["notes"])
 
 
@@ -287,7 +287,8 @@ def test_a_log_whose_record_tells_of_a_failure_does_not_count(logs: Path, tmp_pa
     report = read_report(tmp_path, logs / "fast")
     cell = find_cell(report, "fast", "rcb")
     assert (cell["runs"], cell["failed"]) == (4, 1)
-    assert "fast: runs that failed, exit code 1: rcb 1." in report["notes"]
+    (note,) = [note for note in report["notes"] if "failed" in note]
+    assert all(fact in note for fact in ("fast", "exit code 1", "rcb 1"))
 
 
 def test_names_of_strangers_do_nothing_to_a_terminal(tmp_path: Path) -> None:
@@ -368,7 +369,7 @@ def test_machines_that_nobody_recorded_are_noted(logs: Path) -> None:
     for record in logs.rglob("*.json"):
         record.unlink()
     done = run_morocco("report", logs, "--baseline", "slow").succeeds()
-    assert "nobody can tell whether the machine is the same: fast, slow." in done.stdout
+    assert "fast, slow: no records" in done.stdout
 
 
 def test_what_is_not_alike_is_noted(logs: Path) -> None:

@@ -10,8 +10,13 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from morocco.report.build import adjust, compute_cost, compute_mean, compute_weighted_score
-from morocco.report.comparison import COMPARED, compare_tasks, measure, measure_spread
+from morocco.report.build import (
+    compute_adjusted_rps,
+    compute_cost,
+    compute_mean,
+    compute_weighted_score,
+)
+from morocco.report.comparison import COMPARED, compare_tasks, compute_metric, compute_spread
 from morocco.report.model import Cell, Metric, ModelRatios, Ratio, Readings
 from morocco.report.text import describe_ratio, format_ratio, summarise_ratios
 from morocco.stats.estimates import Estimate
@@ -59,21 +64,21 @@ def compare(model: Readings, baseline: Readings) -> dict[Metric, Ratio]:
 
 def test_a_metric_is_worked_out_as_stats_does() -> None:
     found = make_readings((8, 12), (110, 60))
-    assert measure("rps", found) == (20 + 40) / 2
-    assert measure("init_time", found) == 10
-    assert measure("gpu_ram", found) == 2
+    assert compute_metric("rps", found) == (20 + 40) / 2
+    assert compute_metric("init_time", found) == 10
+    assert compute_metric("gpu_ram", found) == 2
 
 
 def test_energy_is_what_the_work_takes_beyond_the_start_up() -> None:
-    assert measure("energy", make_readings((10, 10), (50, 50))) == (500 - 100) / 2
-    assert measure("energy", replace(make_readings(), init_energy=())) is None
-    assert measure("energy", replace(make_readings(), energy=(5.0,))) is None
+    assert compute_metric("energy", make_readings((10, 10), (50, 50))) == (500 - 100) / 2
+    assert compute_metric("energy", replace(make_readings(), init_energy=())) is None
+    assert compute_metric("energy", replace(make_readings(), energy=(5.0,))) is None
 
 
 def test_the_spread_is_standard_deviation_by_mean() -> None:
     # 2000 / 40 = 50 and 2000 / 20 = 100 records a second: 35.36 / 75
-    assert measure_spread(make_readings((10,), (50, 30))) == pytest.approx(0.4714045)
-    assert measure_spread(make_readings((10,), (50,))) is None
+    assert compute_spread(make_readings((10,), (50, 30))) == pytest.approx(0.4714045)
+    assert compute_spread(make_readings((10,), (50,))) is None
 
 
 # Means
@@ -104,8 +109,10 @@ def test_a_million_records_at_a_thousand_a_second_take_a_price_by_the_hour() -> 
 
 
 def test_the_speed_is_adjusted_as_the_suites_do() -> None:
-    assert adjust(100, spread=0.1, failed=1, tried=10) == pytest.approx(100 * 0.9 * 0.9)
-    assert adjust(100, spread=None, failed=0, tried=2) == 100
+    assert compute_adjusted_rps(100, spread=0.1, failed=1, tried=10) == pytest.approx(
+        100 * 0.9 * 0.9
+    )
+    assert compute_adjusted_rps(100, spread=None, failed=0, tried=2) == 100
 
 
 def test_the_weighted_score_is_worked_out_by_hand() -> None:
