@@ -1,18 +1,32 @@
-"""Every failure morocco reports: one class each, with its exit code.
+"""Every failure that morocco reports: one class each, with its exit code.
 
-The message names the way out; the core raises, only the command line prints. Exit code 2 is
-left to click, for wrong usage of the command line itself.
+| exit code | class | what failed |
+| --- | --- | --- |
+| 1 | SuiteFailed, InvalidSubmission | some runs of a suite; a rule for submissions |
+| 2 | click.UsageError | the command line itself |
+| 3 | DataError | a data file, a log or a path |
+| 4 | EngineError | the container engine |
+| 5 | GpuError | the GPUs that were asked for |
+| 6 | OutputError | writing the results |
+| 10 | TargetError | the target: any reason that has no code of its own |
+| 11 | OutOfMemory | the target: killed for memory |
+| 12 | TimedOut | the target: longer than --timeout |
+| 13 | NoPredictions | the target: printed nothing |
+| 14 | UnreadInput | the target: ended before it had read its input |
+| 128 + n | Interrupted | signal n |
+
+A message says what failed and what to do about it. The core raises; only the command line prints.
 """
 
 from __future__ import annotations
 
 
 class MoroccoError(Exception):
-    """Any failure that is not a defect of morocco itself."""
+    """Any failure that is not a bug in morocco."""
 
     exit_code = 1
     cause = "failed"
-    """In a word, for a table."""
+    """The failure in a word or two, for tables."""
 
 
 class SuiteFailed(MoroccoError):
@@ -20,7 +34,7 @@ class SuiteFailed(MoroccoError):
 
 
 class InvalidSubmission(MoroccoError):
-    """Logs that break a rule, so they are no submission."""
+    """Logs that break a rule and so are not a valid submission."""
 
 
 class DataError(MoroccoError):
@@ -31,55 +45,55 @@ class DataError(MoroccoError):
 
 
 class EngineError(MoroccoError):
-    """The container engine is away, or refused what was asked of it."""
+    """The container engine cannot be reached, or refused a request."""
 
     exit_code = 4
     cause = "engine"
 
 
 class GpuError(MoroccoError):
-    """A GPU was asked for that is not there."""
+    """A GPU was asked for that cannot be had."""
 
     exit_code = 5
     cause = "GPU"
 
 
 class OutputError(MoroccoError):
-    """What was measured could not be written: disk full, reader gone, no permission."""
+    """Results could not be written: disk full, reader gone, no permission."""
 
     exit_code = 6
     cause = "output"
 
 
 class TargetError(MoroccoError):
-    """The measured target broke the container contract or died."""
+    """The target broke the container contract or died."""
 
     exit_code = 10
     cause = "cannot start"
 
     def __init__(self, message: str, code: int | None = None) -> None:
-        """`code` is the exit code it ended with."""
+        """`code` is the exit code of the target, None if it never ran."""
         super().__init__(message)
         if code is not None:
             self.cause = f"exit code {code}"
 
 
 class OutOfMemory(TargetError):
-    """The target was killed for memory."""
+    """The target was killed because memory ran out."""
 
     exit_code = 11
     cause = "memory"
 
 
 class TimedOut(TargetError):
-    """The target ran longer than it was allowed to."""
+    """The target ran longer than allowed."""
 
     exit_code = 12
     cause = "time-out"
 
 
 class NoPredictions(TargetError):
-    """The target ended well and printed nothing."""
+    """The target exited with 0 but printed nothing."""
 
     exit_code = 13
     cause = "no predictions"
@@ -93,7 +107,7 @@ class UnreadInput(TargetError):
 
 
 class Interrupted(MoroccoError):
-    """A signal ended the run; the exit code is the shell's own, 128 + signal."""
+    """A signal ended the run; the exit code is 128 + signal, as in a shell."""
 
     def __init__(self, message: str, signal_number: int) -> None:
         super().__init__(message)

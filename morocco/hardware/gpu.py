@@ -1,4 +1,4 @@
-"""The GPUs of this machine, one by one, and the choice among them."""
+"""The GPUs of this machine: which are measured, and what a task uses of them."""
 
 from __future__ import annotations
 
@@ -19,69 +19,75 @@ _ENTRY = re.compile(r"[0-9]+|(GPU|MIG)-[0-9A-Za-z./-]+")
 
 
 class GpuDevice:
-    """One GPU during a session; every method raises NvmlError when the GPU is lost."""
+    """One GPU; every method raises NvmlError when the GPU is lost."""
 
     def __init__(self, nvml: Nvml, index: int) -> None:
         self._nvml = nvml
         self._handle = nvml.call("nvmlDeviceGetHandleByIndex", index)
-        self.info = self._describe(index)
+        self.info = self._read_info(index)
         self.baseline: Bytes | None = None
+        """Memory in use before the run."""
         self.failed = False
 
     def __str__(self) -> str:
         return f"GPU {self.info.index} ({self.info.uuid})"
 
     def used(self) -> Bytes | None:
-        """Return the memory in use now, by anyone."""
-        memory = self._nvml.ask("nvmlDeviceGetMemoryInfo", self._handle)
+        """Return the memory in use now, by all processes."""
+        memory = self._nvml.query("nvmlDeviceGetMemoryInfo", self._handle)
         return None if memory is None else int(memory.used)
 
     def growth(self) -> Bytes | None:
-        """Return the memory in use beyond the baseline, None where either is unknown."""
+        """Return the memory in use beyond the baseline; None if either is unknown."""
         used = self.used()
         return None if used is None or self.baseline is None else max(0, used - self.baseline)
 
-    def use(self) -> float | None:
-        """Return the share of time with work on the GPU, 0 to 1, as the driver averages it."""
-        if self.info.mig:  # NVML counts it for whole GPUs only
+    def utilisation(self) -> float | None:
+        """Return the share of time the GPU was at work, 0 to 1, as averaged by the driver."""
+        if self.info.mig:  # NVML counts it only for whole GPUs
             return None
-        rates = self._nvml.ask("nvmlDeviceGetUtilizationRates", self._handle)
+        rates = self._nvml.query("nvmlDeviceGetUtilizationRates", self._handle)
         return None if rates is None else rates.gpu / 100
 
     def energy(self) -> Joules | None:
-        """Return the energy spent since the driver was loaded; None before Volta."""
-        return _thousandth(self._nvml.ask("nvmlDeviceGetTotalEnergyConsumption", self._handle))
+        """Return the energy used since the driver was loaded; None before Volta."""
+        return _from_milli(self._nvml.query("nvmlDeviceGetTotalEnergyConsumption", self._handle))
 
-    def compute(self) -> list[ProcessMemory] | None:
-        """Return the processes that compute here now, None where they are not told."""
-        return self._nvml.processes(self._handle, "Compute")
+    def compute_processes(self) -> list[ProcessMemory] | None:
+        """Return the processes that compute here now; None if the driver does not list them."""
+        return self._nvml.list_processes(self._handle, "Compute")
 
-    def everyone(self) -> list[ProcessMemory]:
+    def all_processes(self) -> list[ProcessMemory]:
         """Return the processes that compute or draw here now, each once."""
-        listed = (self._nvml.processes(self._handle, "Graphics") or []) + (self.compute() or [])
+        graphics = self._nvml.list_processes(self._handle, "Graphics") or []
+        listed = graphics + (self.compute_processes() or [])
         return list({process.pid: process for process in listed}.values())
 
-    def _describe(self, index: int) -> GpuInfo:
-        ask, call, handle = self._nvml.ask, self._nvml.call, self._handle
-        memory, mig = ask("nvmlDeviceGetMemoryInfo", handle), ask("nvmlDeviceGetMigMode", handle)
+    def _read_info(self, index: int) -> GpuInfo:
+        query, call, handle = self._nvml.query, self._nvml.call, self._handle
+        memory, mig = (
+            query("nvmlDeviceGetMemoryInfo", handle),
+            query("nvmlDeviceGetMigMode", handle),
+        )
+        cuda = query("nvmlSystemGetCudaDriverVersion")
         return GpuInfo(
             index=index,
             uuid=call("nvmlDeviceGetUUID", handle),
             name=call("nvmlDeviceGetName", handle),
             memory=None if memory is None else memory.total,
             driver=call("nvmlSystemGetDriverVersion"),
-            cuda=_cuda_version(ask("nvmlSystemGetCudaDriverVersion")),
+            cuda=None if cuda is None else f"{cuda // 1000}.{cuda % 1000 // 10}",
             mig=None if mig is None else mig[0] == 1,
-            power_limit=_thousandth(ask("nvmlDeviceGetEnforcedPowerLimit", handle)),
+            power_limit=_from_milli(query("nvmlDeviceGetEnforcedPowerLimit", handle)),
         )
 
 
 def open_devices(choice: str) -> tuple[Nvml | None, list[GpuDevice], list[str]]:
-    """Return the library, the chosen GPUs and, for "auto", messages of what failed.
+    """Return the library, the chosen GPUs and, for "auto", a message for each that failed.
 
-    Raises GpuError for a choice that is malformed or, "auto" apart, cannot be had.
+    Raises GpuError for a malformed choice and, except for "auto", for one that cannot be had.
     """
-    entries = _parse(choice)
+    entries = _parse_choice(choice)
     if choice == "none":
         return None, [], []
     try:
@@ -90,18 +96,18 @@ def open_devices(choice: str) -> tuple[Nvml | None, list[GpuDevice], list[str]]:
         if choice != "auto":
             raise _refusal(choice, f"NVML cannot be used here: {error}") from None
         return None, [], [] if error.no_driver else [f"NVML: {error}"]
-    cards, failures = _open_all(nvml)
+    devices, failures = _open_all(nvml)
     if choice == "auto":
-        return nvml, cards, failures
+        return nvml, devices, failures
     try:
-        return nvml, _pick(choice, entries, cards, failures), []
+        return nvml, _select(choice, entries, devices, failures), []
     except GpuError:
         nvml.close()
         raise
 
 
-def _parse(choice: str) -> tuple[str, ...]:
-    """Return the indices and UUIDs of a choice, none for a word; raises GpuError."""
+def _parse_choice(choice: str) -> tuple[str, ...]:
+    """Return the indices and UUIDs of a choice, none for a keyword; raises GpuError."""
     if choice in ("auto", "all", "none"):
         return ()
     entries = tuple(entry.strip() for entry in choice.split(","))
@@ -112,97 +118,94 @@ def _parse(choice: str) -> tuple[str, ...]:
 
 
 def _open_all(nvml: Nvml) -> tuple[list[GpuDevice], list[str]]:
-    """Return the GPUs that answer, and messages of those that do not."""
+    """Return the GPUs that answer, and a message for each that does not."""
     try:
         count = nvml.call("nvmlDeviceGetCount")
     except NvmlError as error:
         return [], [f"NVML: {error}"]
-    opened = [_open(nvml, index) for index in range(count)]
-    cards = [card for card in opened if isinstance(card, GpuDevice)]
-    return cards, [failure for failure in opened if isinstance(failure, str)]
+    devices, failures = [], []
+    for index in range(count):
+        try:
+            devices.append(GpuDevice(nvml, index))
+        except NvmlError as error:  # noqa: PERF203 (a machine has few GPUs)
+            failures.append(f"GPU {index}: {error}")
+    return devices, failures
 
 
-def _open(nvml: Nvml, index: int) -> GpuDevice | str:
-    try:
-        return GpuDevice(nvml, index)
-    except NvmlError as error:
-        return f"GPU {index}: {error}"
-
-
-def _pick(
-    choice: str, entries: tuple[str, ...], cards: list[GpuDevice], failures: list[str]
+def _select(
+    choice: str, entries: tuple[str, ...], devices: list[GpuDevice], failures: list[str]
 ) -> list[GpuDevice]:
-    """Return the GPUs that the entries name, all for no entries; raises GpuError."""
-    found = {name: card for card in cards for name in (str(card.info.index), card.info.uuid)}
-    satisfied = set(entries) <= set(found) if entries else cards and not failures
+    """Return the GPUs that the entries name, all if there are no entries; raises GpuError."""
+    by_name = {name: gpu for gpu in devices for name in (str(gpu.info.index), gpu.info.uuid)}
+    satisfied = set(entries) <= set(by_name) if entries else devices and not failures
     if not satisfied:
-        seen = ", ".join([*map(str, cards), *failures]) or "no GPU"
+        seen = ", ".join([*map(str, devices), *failures]) or "no GPU"
         raise _refusal(choice, f"NVML sees {seen}")
-    return list(dict.fromkeys(found[entry] for entry in entries or found))
+    return list(dict.fromkeys(by_name[entry] for entry in entries or by_name))
 
 
 def _refusal(choice: str, reason: str) -> GpuError:
     return GpuError(
-        f"--gpus {choice}: {reason}. Give indices or UUIDs as `nvidia-smi -L` lists them, "
-        "`auto` for whatever there is, or `none` to measure without GPUs"
+        f"--gpus {choice}: {reason}. Give indices or UUIDs as listed by `nvidia-smi -L`, `auto` "
+        "for all GPUs that work, or `none` to measure without GPUs."
     )
 
 
-def _thousandth(value: int | None) -> float | None:
+def _from_milli(value: int | None) -> float | None:
     return None if value is None else value / 1000
-
-
-def _cuda_version(version: int | None) -> str | None:
-    return None if version is None else f"{version // 1000}.{version % 1000 // 10}"
 
 
 Source = Literal["process", "device"]
 _Number = TypeVar("_Number", int, float)
 _Answer = TypeVar("_Answer")
 
-_HOST_PIDS = "pid:[4026531836]"
-"""What the kernel calls its first PID namespace."""
+_HOST_PID_NAMESPACE = "pid:[4026531836]"
+"""The kernel's name for its first PID namespace."""
 _NOISE: Bytes = 2**20
-"""What an idle GPU holds moves by less than this."""
+"""The memory in use on an idle GPU varies by less than this."""
 
 
 @dataclass(frozen=True)
 class GpuReading:
-    """What the task has of its GPUs in one beat; both None while it is on none."""
+    """What a task uses of its GPUs at one moment; both None while it is on none."""
 
     use: float | None = None
-    """0 to 1, averaged over the GPUs the task is on."""
+    """Utilisation, 0 to 1, averaged over the GPUs the task is on."""
     ram: Bytes | None = None
-    """Summed over the processes of the task and their GPUs."""
+    """Summed over the task's processes and GPUs."""
 
 
 class Gpus:
-    """The selected GPUs for the length of a run: a context manager, opened once.
+    """The selected GPUs for the length of a run, as a context manager.
 
-    Nothing raises after `open`: a GPU that fails is asked no more and is named in `lost`.
+    Nothing raises after `open`: a GPU that fails is not queried again and is named in `lost`.
     """
 
     source: Source | None = None
-    """Where memory came from so far: "device" as soon as one reading had to stand in."""
+    """Where memory came from so far: "device" once any reading had to be estimated from growth."""
 
     def __init__(
-        self, nvml: Nvml | None, cards: Sequence[GpuDevice], lost: Sequence[str], foreign_pids: bool
+        self,
+        nvml: Nvml | None,
+        devices: Sequence[GpuDevice],
+        lost: Sequence[str],
+        foreign_pids: bool,
     ) -> None:
-        self.infos = tuple(card.info for card in cards)
+        self.infos = tuple(device.info for device in devices)
         self._nvml = nvml
-        self._cards = tuple(cards)
+        self._devices = tuple(devices)
         self._lost = list(lost)
         self._foreign_pids = foreign_pids
 
     @classmethod
     def open(cls, choice: str = "auto", *, foreign_pids: bool | None = None) -> Gpus:
-        """Select GPUs: "auto" (whatever there is), "all", "none", or indices and UUIDs: "0,1".
+        """Select GPUs: "auto" (all that work), "all", "none", or indices and UUIDs ("0,1").
 
-        `foreign_pids` says that the driver counts processes otherwise than we do, as in a rented
-        pod; None finds out. Raises GpuError for a choice that is malformed or cannot be had.
+        `foreign_pids` means that the driver's process ids are not ours, as in a rented pod; None
+        finds out. Raises GpuError for a choice that is malformed or cannot be had.
         """
         if foreign_pids is None:
-            foreign_pids = str(Path("/proc/self/ns/pid").readlink()) != _HOST_PIDS
+            foreign_pids = str(Path("/proc/self/ns/pid").readlink()) != _HOST_PID_NAMESPACE
         return cls(*open_devices(choice), foreign_pids)
 
     def __enter__(self) -> Gpus:
@@ -212,81 +215,83 @@ class Gpus:
         self.close()
 
     def close(self) -> None:
-        """Let go of NVML; a second time does nothing."""
-        nvml, self._nvml, self._cards = self._nvml, None, ()
+        """Release NVML; calling it again does nothing."""
+        nvml, self._nvml, self._devices = self._nvml, None, ()
         if nvml is not None:
             with suppress(NvmlError):
                 nvml.close()
 
     @property
     def lost(self) -> tuple[str, ...]:
-        """What stopped answering, and why: "GPU 1 (UUID): GPU is lost"; each once."""
+        """What stopped answering and why, each once: "GPU 1 (UUID): GPU is lost"."""
         return tuple(self._lost)
 
     def processes(self) -> tuple[GpuProcess, ...]:
-        """Return everyone on the selected GPUs now, computing or drawing."""
+        """Return all processes that compute or draw on the selected GPUs now."""
         return tuple(
-            GpuProcess(card.info.index, found.pid, self._name(found.pid), found.memory)
-            for card in self._cards
-            for found in self._ask(card, GpuDevice.everyone) or ()
+            GpuProcess(device.info.index, process.pid, self._name(process.pid), process.memory)
+            for device in self._devices
+            for process in self._query(device, GpuDevice.all_processes) or ()
         )
 
     def used(self) -> tuple[Bytes | None, ...]:
-        """Return the memory in use now on each selected GPU, None where it is not told."""
-        return tuple(self._ask(card, GpuDevice.used) for card in self._cards)
+        """Return the memory in use now on each selected GPU, None where it is unknown."""
+        return tuple(self._query(device, GpuDevice.used) for device in self._devices)
 
     def mark_baseline(self) -> tuple[Bytes | None, ...]:
-        """Return what is in use before the start; it stands in for what is not told later."""
+        """Return the memory in use now, and count the growth of each GPU from here."""
         baselines = self.used()
-        for card, baseline in zip(self._cards, baselines, strict=True):
-            card.baseline = baseline
+        for device, baseline in zip(self._devices, baselines, strict=True):
+            device.baseline = baseline
         return baselines
 
     def energy(self) -> Joules | None:
-        """Return what the GPUs spent since the driver was loaded, None where one does not count.
+        """Return the energy used since the driver was loaded; None if any GPU does not count it.
 
         The energy of a run is the difference of two calls.
         """
-        return _sum([self._ask(card, GpuDevice.energy) for card in self._cards])
+        return _sum([self._query(device, GpuDevice.energy) for device in self._devices])
 
     def read(self, pids: Collection[int]) -> GpuReading:
-        """Take one beat of the task that has these processes."""
-        share = partial(self._share, pids=frozenset(pids))
-        shares = [found for card in self._cards if (found := self._ask(card, share))]
-        use = _sum([share.use for share in shares])
+        """Return what the task with these processes uses now."""
+        read_device = partial(self._read_device, pids=frozenset(pids))
+        readings = [
+            reading for device in self._devices if (reading := self._query(device, read_device))
+        ]
+        use = _sum([reading.use for reading in readings])
         return GpuReading(
-            use=None if use is None else round(use / len(shares), 4),
-            ram=_sum([share.ram for share in shares]),
+            use=None if use is None else round(use / len(readings), 4),
+            ram=_sum([reading.ram for reading in readings]),
         )
 
-    def _share(self, card: GpuDevice, pids: frozenset[int]) -> GpuReading | None:
-        """Return what the task has of one GPU, None where it is not on it."""
-        listed = card.compute()
-        held = [process.memory for process in listed or () if process.pid in pids]
-        told = _sum(held)
-        if told is not None:
+    def _read_device(self, device: GpuDevice, pids: frozenset[int]) -> GpuReading | None:
+        """Return what the task uses of one GPU, None if it is not on it."""
+        listed = device.compute_processes()
+        own = [process.memory for process in listed or () if process.pid in pids]
+        used = _sum(own)
+        if used is not None:
             self.source = self.source or "process"
-            return GpuReading(card.use(), told)
-        growth = card.growth()
-        incomparable = listed is None or self._foreign_pids
-        if held or (incomparable and growth is not None and growth > _NOISE):
+            return GpuReading(device.utilisation(), used)
+        growth = device.growth()
+        pids_useless = listed is None or self._foreign_pids
+        if own or (pids_useless and growth is not None and growth > _NOISE):
             self.source = "device"
-            return GpuReading(card.use(), growth)
+            return GpuReading(device.utilisation(), growth)
         return None
 
-    def _ask(self, card: GpuDevice, question: Callable[[GpuDevice], _Answer]) -> _Answer | None:
-        """Put a question to a GPU, unless it failed before."""
-        if card.failed:
+    def _query(self, device: GpuDevice, query: Callable[[GpuDevice], _Answer]) -> _Answer | None:
+        """Query a GPU, unless it failed before."""
+        if device.failed:
             return None
         try:
-            return question(card)
+            return query(device)
         except NvmlError as error:
-            card.failed = True
-            self._lost.append(f"{card}: {error}")
+            device.failed = True
+            self._lost.append(f"{device}: {error}")
             return None
 
     def _name(self, pid: int) -> str | None:
-        """Return the name of a process, unless that pid is another process here."""
+        """Return the name of a process; None if it is gone or the pid means another one here."""
         if self._foreign_pids:
             return None
         try:
@@ -296,6 +301,6 @@ class Gpus:
 
 
 def _sum(values: Sequence[_Number | None]) -> _Number | None:
-    """Add up, None where nothing is known or a part is unknown."""
+    """Return the sum, None if there is no value or any is unknown."""
     known = [value for value in values if value is not None]
     return sum(known) if values and len(known) == len(values) else None

@@ -1,4 +1,4 @@
-"""What machine this is and which GPUs it has: plain data, as it goes into the run record."""
+"""The machine and its GPUs as plain data, as they stand in the run record."""
 
 from __future__ import annotations
 
@@ -12,37 +12,37 @@ Watts = float
 
 @dataclass(frozen=True)
 class HostInfo:
-    """The machine, as it goes into the run record."""
+    """The machine."""
 
     cpu: str
     cores: int
-    """As the scheduler sees them."""
+    """Logical cores, as the scheduler counts them."""
     ram: Bytes
     kernel: str
     name: str = ""
-    """What the machine calls itself, to tell equal ones apart."""
+    """The host name, to tell equal machines apart."""
 
 
 @dataclass(frozen=True)
 class GpuInfo:
-    """One GPU, as it goes into the run record."""
+    """One GPU."""
 
     index: int
-    """As NVML counts; may change with a restart."""
+    """As NVML numbers GPUs; may change with a restart."""
     uuid: str
     """Never changes."""
     name: str
     """The product: "NVIDIA A100-SXM4-80GB"."""
     memory: Bytes | None
-    """In all; None where the GPU shares the host's memory."""
+    """In total; None if the GPU shares the memory of the host."""
     driver: str
     """The version: "550.54.15"."""
     cuda: str | None
     """The newest version that the driver supports: "12.4"."""
     mig: bool | None
-    """Whether the GPU is split into instances; None where it cannot be."""
+    """Whether the GPU is split into instances; None if it cannot be."""
     power_limit: Watts | None
-    """The lowest of all limits that are set."""
+    """The lowest of all limits in force."""
 
 
 @dataclass(frozen=True)
@@ -52,8 +52,8 @@ class GpuProcess:
     gpu: int
     """The index of the GPU."""
     pid: int
-    """As the driver counts processes."""
+    """As the driver numbers processes."""
     name: str | None
-    """None where the process is hidden from us."""
+    """None if the process is not visible from here."""
     memory: Bytes | None
-    """None where the driver does not tell."""
+    """None if the driver does not report it."""

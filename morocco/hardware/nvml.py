@@ -1,7 +1,7 @@
 """The NVML library: the only room that imports pynvml.
 
-What a card or its driver does not tell is None; any other failure is an NvmlError. Nothing here
-changes a setting of a card.
+A value that the GPU or its driver does not provide is None; any other failure is an NvmlError.
+Nothing here changes a setting of a GPU.
 """
 
 from __future__ import annotations
@@ -15,10 +15,10 @@ from morocco.util.units import Bytes
 
 Kind = Literal["Compute", "Graphics"]
 
-# Return codes of the C library, the same in every version of it.
+# Return codes of the C library, the same in all its versions.
 NOT_SUPPORTED, NO_PERMISSION, INSUFFICIENT_SIZE = 3, 4, 7
 DRIVER_NOT_LOADED, LIBRARY_NOT_FOUND, FUNCTION_NOT_FOUND = 9, 12, 13
-_UNTOLD = (NOT_SUPPORTED, NO_PERMISSION, FUNCTION_NOT_FOUND)
+_UNAVAILABLE = (NOT_SUPPORTED, NO_PERMISSION, FUNCTION_NOT_FOUND)
 _NOT_AVAILABLE = c_ulonglong(-1).value
 
 
@@ -31,7 +31,7 @@ class NvmlError(Exception):
 
     @property
     def no_driver(self) -> bool:
-        """Tell whether this machine simply has no NVIDIA driver."""
+        """Whether this machine simply has no NVIDIA driver."""
         return self.code in (DRIVER_NOT_LOADED, LIBRARY_NOT_FOUND)
 
 
@@ -65,40 +65,40 @@ class ProcessMemory:
     """One process on one GPU."""
 
     pid: int
-    """As the driver counts processes."""
+    """As the driver numbers processes."""
     memory: Bytes | None
-    """None where the driver does not tell."""
+    """None if the driver does not report it."""
 
 
 class Nvml:
-    """The library, loaded and initialised; raises NvmlError where that fails."""
+    """The library, loaded and initialised; raises NvmlError if that fails."""
 
     def __init__(self) -> None:
-        import pynvml  # large, and wanted only once a run begins
+        import pynvml  # large, and needed only when a run begins
 
         self._pynvml: Any = pynvml
         self._lists = {"Compute": list(_LISTS), "Graphics": list(_LISTS)}
         self.call("nvmlInit")
 
     def close(self) -> None:
-        """Let go of the library; raises NvmlError."""
+        """Release the library; raises NvmlError."""
         self.call("nvmlShutdown")
 
     def call(self, name: str, *arguments: Any) -> Any:
         """Call a function of pynvml; raises NvmlError."""
         return self._translate(getattr(self._pynvml, name), *arguments)
 
-    def ask(self, name: str, *arguments: Any) -> Any | None:
-        """Call a function of pynvml, None where its answer is not told; raises NvmlError."""
+    def query(self, name: str, *arguments: Any) -> Any | None:
+        """Call a function of pynvml; None if its value is not available. Raises NvmlError."""
         try:
             return self.call(name, *arguments)
         except NvmlError as error:
-            if error.code in _UNTOLD:
+            if error.code in _UNAVAILABLE:
                 return None
             raise
 
-    def processes(self, handle: Any, kind: Kind) -> list[ProcessMemory] | None:
-        """Return the processes on a GPU, None where they are not told; raises NvmlError."""
+    def list_processes(self, handle: Any, kind: Kind) -> list[ProcessMemory] | None:
+        """Return the processes on a GPU, None if they are not listed; raises NvmlError."""
         lists = self._lists[kind]
         if not lists:
             return None
@@ -106,17 +106,17 @@ class Nvml:
             listed: list[ProcessMemory] = self._translate(self._list, handle, kind, *lists[0])
             return listed
         except NvmlError as error:
-            if error.code not in _UNTOLD:
+            if error.code not in _UNAVAILABLE:
                 raise
             if error.code != FUNCTION_NOT_FOUND:
                 return None
-        lists.pop(0)  # an older driver: not asked for this version again
-        return self.processes(handle, kind)
+        lists.pop(0)  # an older driver: this version is not tried again
+        return self.list_processes(handle, kind)
 
     def _list(
         self, handle: Any, kind: Kind, suffix: str, entry: type[Structure]
     ) -> list[ProcessMemory]:
-        """Fill a list in one call: pynvml makes two, and each holds the driver's lock."""
+        """Read the list in one call; pynvml makes two, and each takes the driver's lock."""
         name = f"nvmlDeviceGet{kind}RunningProcesses{suffix}"
         function = self._pynvml._nvmlGetFunctionPointer(name)
         for room in (64, 1024, 16384):
@@ -126,15 +126,14 @@ class Nvml:
                 break
         if code:
             raise self._pynvml.NVMLError(code)
-        return [ProcessMemory(e.pid, _told(e.memory)) for e in entries[: count.value]]
+        return [
+            ProcessMemory(e.pid, None if e.memory == _NOT_AVAILABLE else e.memory)
+            for e in entries[: count.value]
+        ]
 
     def _translate(self, function: Callable[..., Any], *arguments: Any) -> Any:
-        """Call a function; an error of pynvml becomes ours."""
+        """Call a function, turning an error of pynvml into an NvmlError."""
         try:
             return function(*arguments)
         except self._pynvml.NVMLError as error:
             raise NvmlError(str(error), error.value) from None
-
-
-def _told(memory: int) -> Bytes | None:
-    return None if memory == _NOT_AVAILABLE else memory
