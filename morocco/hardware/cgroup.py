@@ -1,7 +1,7 @@
 """The control group of a container: its processes and the CPU time they used.
 
-One small file names all processes, however many others the host runs, and the kernel's own
-counter also holds the CPU time of processes that came and went between two beats.
+One small file lists all processes, however many others run on the host, and the kernel's own
+counter includes the CPU time of processes that came and went between two samples.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ class Cgroup:
 
     def pids(self) -> list[int]:
         """Return the processes of the group and of the groups below it."""
-        return [pid for folder in _tree(self.folder) for pid in _pids(folder)]
+        return [pid for folder in _walk(self.folder) for pid in _read_pids(folder)]
 
     def cpu_time(self) -> Seconds | None:
         """Return the CPU time the group has used so far; None once it is gone."""
@@ -37,25 +37,25 @@ class Cgroup:
 
 
 def find_cgroup(pid: int, proc: Path = Path("/proc")) -> Cgroup | None:
-    """Return the control group of a process, or None where it has none of its own."""
+    """Return the control group of a process, None if it has none of its own."""
     try:
-        groups = _groups(proc / str(pid) / "cgroup")
-        own = _groups(proc / "self" / "cgroup")
+        groups = _read_groups(proc / str(pid) / "cgroup")
+        own = _read_groups(proc / "self" / "cgroup")
     except OSError:
         return None
     for version, controller in ((1, "cpuacct"), (2, "")):
         path = groups.get(controller)
         if path is None or path == own.get(controller):
             continue
-        for root, mount_point in _mounts(proc / "self" / "mountinfo", version):
+        for root, mount_point in _read_mounts(proc / "self" / "mountinfo", version):
             folder = Path(mount_point) / path.removeprefix(root).lstrip("/")
-            if pid in _pids(folder):
+            if pid in _read_pids(folder):
                 return Cgroup(folder, version)
     return None
 
 
-def _groups(file: Path) -> dict[str, str]:
-    """Return the path of a process in each hierarchy, by controller; '' is version 2."""
+def _read_groups(file: Path) -> dict[str, str]:
+    """Return the path of the group in each hierarchy, by controller; '' is version 2."""
     groups = {}
     for line in file.read_text().splitlines():
         _, controllers, path = line.split(":", 2)
@@ -63,7 +63,7 @@ def _groups(file: Path) -> dict[str, str]:
     return groups
 
 
-def _mounts(file: Path, version: int) -> Iterator[tuple[str, str]]:
+def _read_mounts(file: Path, version: int) -> Iterator[tuple[str, str]]:
     """Yield (root, mount point) of the hierarchy that counts CPU time (see proc(5))."""
     for line in file.read_text().splitlines():
         mount, _, kind = line.partition(" - ")
@@ -74,18 +74,18 @@ def _mounts(file: Path, version: int) -> Iterator[tuple[str, str]]:
             yield fields[3].rstrip("/"), fields[4]
 
 
-def _tree(folder: Path) -> Iterator[Path]:
+def _walk(folder: Path) -> Iterator[Path]:
     yield folder
     try:
-        if folder.stat().st_nlink != 2:  # a link each for the folders below: nearly always none
+        if folder.stat().st_nlink != 2:  # one link for each folder below; there are hardly ever any
             for entry in os.scandir(folder):
                 if entry.is_dir():
-                    yield from _tree(Path(entry.path))
+                    yield from _walk(Path(entry.path))
     except OSError:
         return
 
 
-def _pids(folder: Path) -> list[int]:
+def _read_pids(folder: Path) -> list[int]:
     try:
         return [int(line) for line in (folder / "cgroup.procs").read_bytes().split()]
     except OSError:

@@ -1,13 +1,14 @@
-"""CPU and RAM of a process tree, and what machine this is: the only room that imports psutil."""
+"""CPU and RAM of a process tree, and the machine itself: the only room that imports psutil."""
 
 from __future__ import annotations
 
 import os
 import platform
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TypeVar
 
 import psutil
 
@@ -17,28 +18,31 @@ from morocco.util.units import Bytes, Seconds
 
 _GONE = (psutil.NoSuchProcess, psutil.AccessDenied)  # ZombieProcess is a NoSuchProcess
 _CLOCK_ERROR: Seconds = 1.0
-"""The kernel counts creation times from a boot time that it rounds."""
+"""The kernel counts creation times from a rounded boot time."""
+
+
+_Value = TypeVar("_Value")
 
 
 @dataclass(frozen=True)
 class HostReading:
-    """One beat of a process tree."""
+    """What a process tree uses at one moment."""
 
     cpu_time: Seconds | None
-    """CPU time used so far; None when nothing could be read."""
+    """CPU time used so far; None if nothing could be read."""
     ram: Bytes | None
-    """Resident memory, summed; pages that processes share count once for each."""
+    """Resident memory, summed; shared pages count once for each process."""
     pids: tuple[int, ...]
     """Empty once the tree has ended."""
 
 
 @dataclass(frozen=True)
 class CpuTimes:
-    """CPU time of one process, as the kernel counts it."""
+    """CPU time of one process, as counted by the kernel."""
 
     own: Seconds
     children: Seconds
-    """Of its children that ended and were waited for."""
+    """Of children that ended and were waited for."""
 
 
 class ProcessTree:
@@ -53,30 +57,30 @@ class ProcessTree:
         self._root: int | None = pid
 
     def read(self) -> HostReading:
-        """Return the CPU time so far, the memory and the processes of this moment."""
+        """Return the CPU time so far, and the memory and processes now."""
         self._update_processes()
         ram = self._read_ram()
         if ram is None:
-            return HostReading(None, None, tuple(filter(_is_alive, self._known)))
+            return HostReading(None, None, tuple(filter(is_alive, self._known)))
         return HostReading(self._read_cpu_time(), ram, tuple(self._known))
 
     def _update_processes(self) -> None:
-        pids = self._cgroup.pids() if self._cgroup else self._descendants()
+        pids = self._cgroup.pids() if self._cgroup else self._find_members()
         self._known = {
             pid: process
             for pid in pids
             if (process := self._known.get(pid) or _open_process(pid)) is not None
         }
 
-    def _descendants(self) -> set[int]:
-        # A process seen once stays a member when its parent ends, and no reused pid slips in.
+    def _find_members(self) -> set[int]:
+        # A process stays a member when its parent ends; a reused pid is not let in.
         members = [pid for pid, process in self._known.items() if process.is_running()]
         root, self._root = self._root, None
-        return descendants(members if root is None else [root])
+        return find_descendants(members if root is None else [root])
 
     def _read_ram(self) -> Bytes | None:
-        sizes = [size for process in self._known.values() if (size := _read_ram(process))]
-        return sum(sizes) if sizes else None
+        infos = [_or_none(process.memory_info) for process in self._known.values()]
+        return sum(info.rss for info in infos if info) or None
 
     def _read_cpu_time(self) -> Seconds | None:
         if self._cgroup:
@@ -93,7 +97,7 @@ class ProcessTree:
 
 
 _Times = Mapping[tuple[int, float], CpuTimes]
-"""By (pid, creation time), as a pid may be used again."""
+"""By (pid, creation time), because a pid may be reused."""
 
 _ZERO = CpuTimes(0.0, 0.0)
 
@@ -101,18 +105,18 @@ _ZERO = CpuTimes(0.0, 0.0)
 def cpu_between(before: _Times, after: _Times, owed: Seconds = 0.0) -> Seconds:
     """Return the CPU time a tree used between two readings.
 
-    What a waited-for child used moves to its parent's `children`; the part of it that was read
-    while the child lived is taken off, so that nothing counts twice. `owed` is what was not yet
-    taken off at the reading before.
+    When a child is waited for, its CPU time moves to its parent's `children`; what was read while
+    the child lived is subtracted, so that nothing counts twice. `owed` is what the reading before
+    could not subtract yet.
     """
     own = sum(now.own - before.get(key, _ZERO).own for key, now in after.items())
     return max(0.0, own) + max(0.0, _inherited(before, after) - _vanished(before, after) - owed)
 
 
 def owed_between(before: _Times, after: _Times) -> Seconds:
-    """Return the CPU time of children that ended, as far as no parent shows it yet.
+    """Return the CPU time of ended children that no parent shows yet.
 
-    A child may end after its parent was read; then the parent shows it at the next reading.
+    A child may end after its parent was read; the parent then shows it at the next reading.
     """
     return max(0.0, _vanished(before, after) - _inherited(before, after))
 
@@ -125,21 +129,21 @@ def _vanished(before: _Times, after: _Times) -> Seconds:
     return sum(then.own + then.children for key, then in before.items() if key not in after)
 
 
-def descendants(roots: Collection[int]) -> set[int]:
-    """Return the processes `roots` and all below them, without reading the rest of the host."""
+def find_descendants(roots: Collection[int]) -> set[int]:
+    """Return the processes `roots` and all below them, without reading any other process."""
     if not Path("/proc/thread-self/children").exists():  # a kernel built without these lists
-        return _descendants_of_all(roots)
+        return _search_all_processes(roots)
     found: set[int] = set()
     waiting = list(roots)
     while waiting:
         pid = waiting.pop()
         if pid not in found:
             found.add(pid)
-            waiting += _children(pid)
+            waiting += _list_children(pid)
     return found
 
 
-def _descendants_of_all(roots: Collection[int]) -> set[int]:
+def _search_all_processes(roots: Collection[int]) -> set[int]:
     found = set(roots)
     for process in filter(None, map(_open_process, roots)):
         with suppress(*_GONE):
@@ -147,16 +151,16 @@ def _descendants_of_all(roots: Collection[int]) -> set[int]:
     return found
 
 
-def _children(pid: int) -> list[int]:
-    """Return the children of a process, from the kernel's own list for each of its threads."""
+def _list_children(pid: int) -> list[int]:
+    """Return the children of a process, from the kernel's list for each of its threads."""
     try:
-        threads = os.listdir(f"/proc/{pid}/task")  # noqa: PTH208 (cheap on the beat)
+        threads = os.listdir(f"/proc/{pid}/task")  # noqa: PTH208 (cheap, for every sample)
     except OSError:
         return []
-    return [child for thread in threads for child in _children_of_thread(pid, thread)]
+    return [child for thread in threads for child in _list_children_of_thread(pid, thread)]
 
 
-def _children_of_thread(pid: int, thread: str) -> list[int]:
+def _list_children_of_thread(pid: int, thread: str) -> list[int]:
     try:
         with open(f"/proc/{pid}/task/{thread}/children", "rb") as file:  # noqa: PTH123
             return [int(child) for child in file.read().split()]
@@ -164,36 +168,29 @@ def _children_of_thread(pid: int, thread: str) -> list[int]:
         return []
 
 
+def _or_none(read: Callable[[], _Value]) -> _Value | None:
+    """Return what is read, None if the process is gone or hidden."""
+    try:
+        return read()
+    except _GONE:
+        return None
+
+
 def _open_process(pid: int) -> psutil.Process | None:
-    try:
-        return psutil.Process(pid)
-    except _GONE:
-        return None
-
-
-def _is_alive(pid: int) -> bool:
-    try:
-        return psutil.Process(pid).status() != psutil.STATUS_ZOMBIE
-    except _GONE:
-        return False
-
-
-def _read_ram(process: psutil.Process) -> Bytes | None:
-    try:
-        return process.memory_info().rss
-    except _GONE:
-        return None
+    return _or_none(lambda: psutil.Process(pid))
 
 
 def _read_times(process: psutil.Process) -> CpuTimes | None:
-    try:
-        times = process.cpu_times()
-    except _GONE:
+    times = _or_none(process.cpu_times)
+    if times is None:
         return None
-    return CpuTimes(
-        times.user + times.system,
-        times.children_user + times.children_system,
-    )
+    return CpuTimes(times.user + times.system, times.children_user + times.children_system)
+
+
+def is_alive(pid: int) -> bool:
+    """Return whether a process exists and is not a zombie."""
+    status = _or_none(lambda: psutil.Process(pid).status())
+    return status not in (None, psutil.STATUS_ZOMBIE)
 
 
 def created_at(pid: int) -> Seconds | None:
@@ -203,38 +200,32 @@ def created_at(pid: int) -> Seconds | None:
 
 
 def is_alive_since(pid: int, moment: Seconds) -> bool:
-    """Return whether the process that had this pid at a moment (since the epoch) still lives."""
-    process = _open_process(pid)
-    try:
-        return (
-            process is not None
-            and process.status() != psutil.STATUS_ZOMBIE
-            and process.create_time() <= moment + _CLOCK_ERROR
-        )
-    except _GONE:
-        return False
+    """Return whether the process that had this pid at `moment` (since the epoch) still lives."""
+    created = created_at(pid)
+    return created is not None and created <= moment + _CLOCK_ERROR and is_alive(pid)
 
 
 def list_cores() -> list[int]:
-    """Return the cores this process may use, those of one package and physical core together.
+    """Return the cores this process may use, hyper-threads of one physical core side by side.
 
-    So that a share of consecutive ones has no core whose other half belongs to somebody else.
+    A slice of the list then shares as few physical cores as possible with other slices.
     """
-    return sorted(os.sched_getaffinity(0), key=lambda core: (*_place(core), core))
+    return sorted(os.sched_getaffinity(0), key=lambda core: (*_read_place(core), core))
 
 
-def _place(core: int) -> tuple[int, int]:
+def _read_place(core: int) -> tuple[int, int]:
+    """Return the package and the physical core of a logical core."""
     topology = Path(f"/sys/devices/system/cpu/cpu{core}/topology")
     try:
         names = ("physical_package_id", "core_id")
         package, physical = (int((topology / name).read_text()) for name in names)
-    except (OSError, ValueError):  # a virtual machine may not tell
+    except (OSError, ValueError):  # a virtual machine may not have it
         return 0, core
     return package, physical
 
 
 def count_oom_kills() -> int | None:
-    """Return how many processes the kernel has killed for memory since boot."""
+    """Return how many processes the kernel has killed for lack of memory since boot."""
     try:
         lines = Path("/proc/vmstat").read_text().splitlines()
     except OSError:
@@ -246,7 +237,7 @@ def count_oom_kills() -> int | None:
 def read_host_info() -> HostInfo:
     """Return what machine this is."""
     return HostInfo(
-        cpu=_cpu_model(),
+        cpu=_read_cpu_model(),
         cores=psutil.cpu_count() or 0,
         ram=psutil.virtual_memory().total,
         kernel=platform.release(),
@@ -254,7 +245,7 @@ def read_host_info() -> HostInfo:
     )
 
 
-def _cpu_model() -> str:
+def _read_cpu_model() -> str:
     try:
         lines = Path("/proc/cpuinfo").read_text().splitlines()
     except OSError:

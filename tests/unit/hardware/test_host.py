@@ -22,7 +22,7 @@ from morocco.hardware.host import (
     count_oom_kills,
     cpu_between,
     created_at,
-    descendants,
+    find_descendants,
     read_host_info,
 )
 
@@ -224,7 +224,7 @@ def test_descendants_are_those_psutil_finds(
     if not lists_of_children:  # as on a kernel that was built without them
         monkeypatch.setattr(Path, "exists", lambda _: False)
     found = psutil.Process(puppet.pid).children(recursive=True)
-    assert descendants([puppet.pid]) == {puppet.pid, *(child.pid for child in found)}
+    assert find_descendants([puppet.pid]) == {puppet.pid, *(child.pid for child in found)}
 
 
 ticks = st.integers(0, 10**6)
