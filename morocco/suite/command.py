@@ -12,21 +12,21 @@ from morocco.targets.options import build_run_options
 from morocco.util.params import PATH, Names
 
 if TYPE_CHECKING:
-    from morocco.suite.options import Config
+    from morocco.suite.options import SuiteFile
 
 _EXPLICIT = (click.core.ParameterSource.COMMANDLINE, click.core.ParameterSource.ENVIRONMENT)
 
 
-def _read_config(ctx: click.Context, _param: click.Parameter, path: Path | None) -> Config | None:
+def _read_file(ctx: click.Context, _param: click.Parameter, path: Path | None) -> SuiteFile | None:
     """Read the file before all other options are parsed, and let it set their defaults."""
     if path is None:
         return None
-    from morocco.suite.options import read_config
+    from morocco.suite.options import read_suite_file
 
     settable = {param.name for param in ctx.command.params} - {"config", "dry_run", "models"}
-    config = read_config(path, {name for name in settable if name})
-    ctx.default_map = dict(config.options)
-    return config
+    file = read_suite_file(path, {name for name in settable if name})
+    ctx.default_map = dict(file.options)
+    return file
 
 
 @click.command()
@@ -36,7 +36,7 @@ def _read_config(ctx: click.Context, _param: click.Parameter, path: Path | None)
     "--config",
     type=PATH,
     is_eager=True,
-    callback=_read_config,
+    callback=_read_file,
     metavar="SUITE.toml",
     help="Models, their sizes, and any option; the command line takes precedence.",
 )

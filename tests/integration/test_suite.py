@@ -285,7 +285,7 @@ def test_a_file_with_one_target_needs_no_models(suite: Suites) -> None:
 @pytest.mark.parametrize(
     ("content", "code", "told"),
     [
-        ("repeat = 3", 3, "unknown setting 'repeat'"),
+        ("repeat = 3", 3, "suite.toml: there is no key 'repeat'"),
         ("repeats = 2.5", 2, "Invalid value for '--repeats': '2.5'"),
         ("timeout = 0.0", 2, "Invalid value for '--timeout': '0.0' is no duration"),
         ("env = ['A=1', 5]", 2, "5 is not set here"),
