@@ -150,13 +150,10 @@ def _compare_task(
             values = (*_get_values(metric, model), *_get_values(metric, baseline))
             runs = min(map(len, values))
             resamples = None
-            if runs > 1:  # the runs of both are drawn independently
-                pairs = zip(
-                    _resample(metric, model, f"model {task}"),
-                    _resample(metric, baseline, task),
-                    strict=True,
-                )
-                resamples = [_divide(*pair) for pair in pairs]
+            if runs > 1:
+                of_model = _resample(metric, model, f"model {task}")
+                of_baseline = _resample(metric, baseline, task)
+                resamples = list(map(_divide, of_model, of_baseline))
             yield metric, _TaskRatio(above / below, resamples, runs)
 
 

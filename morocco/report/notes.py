@@ -103,9 +103,10 @@ def _note_weighted_scores(report: Report) -> Iterator[str]:
 
 def _note_differences(report: Report) -> Iterator[str]:
     """Yield how the models differ from the baseline in what was measured."""
-    comparison = report.comparison
-    for model in comparison.models if comparison else ():
-        pair = f"{model.model} / {comparison.baseline if comparison else ''}"
+    if report.comparison is None:
+        return
+    for model in report.comparison.models:
+        pair = f"{model.model} / {report.comparison.baseline}"
         if model.missing:
             yield f"{pair} is without {', '.join(model.missing)}, which {model.model} lacks."
         if model.other_sizes:

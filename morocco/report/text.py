@@ -151,14 +151,15 @@ def _build_scores(report: Report) -> Table:
 
 def _build_comparison(report: Report) -> Iterator[Table]:
     """Yield one table for each model against the baseline."""
-    comparison = report.comparison
-    for model in comparison.models if comparison else ():
+    if report.comparison is None:
+        return
+    for model in report.comparison.models:
         metrics = list(model.overall)
         rows = [
             (name, *(format_ratio(ratios[m]) if m in ratios else DASH for m in metrics))
             for name, ratios in (("all tasks", model.overall), *model.by_task.items())
         ]
-        title = f"{model.model} / {comparison.baseline if comparison else ''}"
+        title = f"{model.model} / {report.comparison.baseline}"
         yield Table(title, (("task", *metrics), *rows), summarise_ratios(model))
 
 

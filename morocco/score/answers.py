@@ -185,21 +185,14 @@ class Pair(NamedTuple):
     tags: Tags = ()
 
 
-def read_gold(path: Path, task: str) -> Answers:
-    """Read the labels of a data file; DataError names a line that is wrong or repeats a label."""
-    return _read(path, task, SCHEMAS[task].read_gold, is_gold=True)
+def read_answers(path: Path, task: str, *, is_gold: bool) -> Answers:
+    """Read the labels of a data file or the predictions of a model; DataError names a wrong line.
 
-
-def read_predictions(path: Path, task: str) -> Answers:
-    """Read the predictions of a model; DataError names a line that is wrong.
-
-    `bench` feeds the records of a file in a cycle, so predictions may repeat; two that contradict
-    each other are an error that names both lines.
+    Each label of gold occurs once. `bench` feeds the records of a file in a cycle, so predictions
+    may repeat; two that contradict each other are an error that names both lines.
     """
-    return _read(path, task, SCHEMAS[task].read_prediction, is_gold=False)
-
-
-def _read(path: Path, task: str, read: Reader, *, is_gold: bool) -> Answers:
+    schema = SCHEMAS[task]
+    read = schema.read_gold if is_gold else schema.read_prediction
     what = f"{'the gold' if is_gold else 'a prediction'} of {task}"
     answers: dict[Key, Answer] = {}
     repeated = 0

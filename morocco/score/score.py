@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from morocco.errors import DataError
-from morocco.score.answers import Missing, Pair, match, read_gold, read_predictions
+from morocco.score.answers import Missing, Pair, match, read_answers
 from morocco.score.metrics import (
     TagGroup,
     accuracy,
@@ -93,9 +93,10 @@ def score_task(task: str, predictions: Path, gold: Path, missing: Missing = "err
         raise DataError(f"There is no task {task!r}; {hint}")
     if _is_folder(predictions):
         predictions = _require_predictions(predictions, task)
-    labels = read_gold(find_data(gold, task) if _is_folder(gold) else gold, task)
-    answers = read_predictions(predictions, task)
-    pairs = match(labels, answers, task, missing)
+    if _is_folder(gold):
+        gold = find_data(gold, task)
+    answers = read_answers(predictions, task, is_gold=False)
+    pairs = match(read_answers(gold, task, is_gold=True), answers, task, missing)
     return Score(
         task,
         measure(task, pairs),
