@@ -1,4 +1,4 @@
-"""A submission made ready for the rules: runs sorted into groups, records beside their logs."""
+"""What the rules look at: a submission with its runs grouped, and a profile."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from morocco.check.profile import Profile
 from morocco.logs.log import Log, group_by_task
 from morocco.logs.record import RunRecord
 from morocco.logs.submission import Entry, Submission
-from morocco.stats.grouping import Group, Series, TaskRuns, group_runs
+from morocco.stats.grouping import Group, TaskRuns, group_runs
 
 
 @dataclass(frozen=True)
 class CheckContext:
-    """What a rule looks at."""
+    """A submission and the profile that it is checked against."""
 
     submission: Submission
     profile: Profile
@@ -40,24 +40,14 @@ class CheckContext:
 
     @cached_property
     def tasks(self) -> dict[tuple[str, str], TaskRuns]:
-        """All runs, by model and task."""
+        """All readable runs, by model and task."""
         tasks = group_by_task(self.logs)
         return {key: group_runs(logs, "log", many_models=False) for key, logs in tasks.items()}
 
     @cached_property
-    def inits(self) -> list[Series]:
-        """The start-ups of each task that has any."""
-        return [task.init for task in self.tasks.values() if task.init.runs]
-
-    @cached_property
     def groups(self) -> list[Group]:
-        """The long runs of each task and size; some may have no start-ups beside them."""
+        """The long runs of each task and size, even if there are no start-up runs beside them."""
         return [group for task in self.tasks.values() for group in task.groups]
-
-    @cached_property
-    def timed(self) -> list[Group]:
-        """The groups that have start-ups beside them."""
-        return [group for group in self.groups if group.init.runs]
 
     @cached_property
     def measured(self) -> list[Group]:

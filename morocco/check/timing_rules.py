@@ -37,7 +37,7 @@ _MAX_READINGS = 100_000
 )
 def late_clock(context: CheckContext) -> Iterator[Detail]:
     for model in context.models:
-        groups = [group for group in context.timed if group.long.logs[0].model == model]
+        groups = [group for group in context.groups if group.long.logs[0].model == model]
         late = [log for group in groups for log in find_late(group)]
         if late:
             firsts = (compute_first_ram(group.init.logs) for group in groups)
@@ -114,9 +114,10 @@ def _find_cut_signs(log: Log, usual: Seconds, limit: float) -> Iterator[str]:
     todo=f"do one run first and discard it; {REMEASURE}",
 )
 def start_up(context: CheckContext) -> Iterator[Detail]:
-    for init in context.inits:
-        fastest = init.times[0]
-        for run in find_slow_starts(init, context.profile.thresholds.cold_start):
+    limit = context.profile.thresholds.cold_start
+    for task in context.tasks.values():
+        for run in find_slow_starts(task.init, limit):
+            fastest = task.init.times[0]
             yield Detail.about([run.log], f"{run.time:.1f} s, the fastest {fastest:.1f} s")
 
 
@@ -127,7 +128,7 @@ def start_up(context: CheckContext) -> Iterator[Detail]:
     todo="measure with a larger --input-size",
 )
 def speed(context: CheckContext) -> Iterator[Detail]:
-    for group in context.timed:
+    for group in context.groups:
         for run in group.too_short:
             yield Detail.about([run.log], f"{run.time:.1f} s, start-up {group.init_time:.1f} s")
 

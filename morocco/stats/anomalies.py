@@ -36,7 +36,7 @@ _MAX_PERIODS = 100_000
 
 
 class Work(NamedTuple):
-    """What is left of a long run beside its start-up."""
+    """What is left of a long run after its start-up."""
 
     time: Seconds
     samples: float
@@ -91,6 +91,8 @@ def _is_loaded(ram: float | None, group: Group) -> bool:
 
 def find_slow_starts(series: Series, limit: float = COLD_START) -> list[TimedRun]:
     """Return the start-up runs far slower than the fastest, if they differ by over `limit`."""
+    if not series.runs:
+        return []
     fastest, spread = series.times[0], series.times[-1] - series.times[0]
     if spread <= limit * median(series.times) or spread <= COLD_START_FLOOR:
         return []

@@ -1,4 +1,4 @@
-"""The command `check` as its users run it: exit codes, formats, profiles."""
+"""The command `check`: exit codes, formats, profiles."""
 
 from __future__ import annotations
 
@@ -92,7 +92,7 @@ def test_a_zip_has_the_same_verdict_as_its_folder(bad: Path, tmp_path: Path) -> 
     assert run("check", archive).stdout == run("check", bad).stdout
 
 
-def test_one_log_alone_is_no_submission(good: Path) -> None:
+def test_a_single_log_is_not_a_submission(good: Path) -> None:
     done = run("check", good / "rcb" / "1_1_01.jsonl")
     assert done.returncode == 1
     assert "rcb: 1 of 5 runs of 1_1 (missing: 02, 03, 04, 05)" in done.stdout
@@ -114,7 +114,7 @@ def test_json_holds_the_verdict_and_every_file(bad: Path) -> None:
     assert rule["todo"]
 
 
-def test_logs_that_cannot_be_read_do_not_hide_the_others(bad: Path) -> None:
+def test_unreadable_logs_do_not_hide_the_others(bad: Path) -> None:
     log = bad / "rcb" / "2000_32_01.jsonl"
     lines = log.read_text().splitlines(keepends=True)
     log.write_text("".join([*lines[:5], lines[3], *lines[5:]]))
@@ -130,14 +130,14 @@ def test_logs_that_cannot_be_read_do_not_hide_the_others(bad: Path) -> None:
     assert found["start-up"]
 
 
-def test_the_bytes_of_a_file_tell_a_copy(good: Path) -> None:
+def test_equal_bytes_are_a_copy(good: Path) -> None:
     content = (good / "rcb" / "2000_32_01.jsonl").read_bytes()
     (good / "terra" / "2000_32_01.jsonl").write_bytes(content)
     done = run("check", good)
     assert "terra/2000_32_01.jsonl the same file as rcb/2000_32_01.jsonl" in done.stdout
 
 
-def test_a_failed_run_beside_a_full_set_is_a_warning(good: Path) -> None:
+def test_a_failed_run_besides_a_full_set_is_a_warning(good: Path) -> None:
     (good / "rcb" / "2000_32_06.jsonl.failed").write_text("")
     done = run("check", good)
     assert done.returncode == 0
@@ -145,7 +145,7 @@ def test_a_failed_run_beside_a_full_set_is_a_warning(good: Path) -> None:
     assert done.stdout.endswith("\nVALID\n")
 
 
-def test_a_profile_is_taken_from_its_file(tmp_path: Path) -> None:
+def test_a_profile_is_read_from_a_file(tmp_path: Path) -> None:
     profile = tmp_path / "mini.toml"
     profile.write_text(PROFILE)
     logs = write(make_submission(["parus"], runs=2), tmp_path / "logs")
@@ -158,7 +158,7 @@ def test_a_profile_is_taken_from_its_file(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("args", [["logs"], [".", "--profile", "mini.toml"]])
-def test_a_path_that_is_not_there_is_one_line_and_code_3(args: list[str], tmp_path: Path) -> None:
+def test_a_missing_path_gives_one_line_and_exit_code_3(args: list[str], tmp_path: Path) -> None:
     done = run("check", *(arg if arg.startswith("-") else tmp_path / arg for arg in args))
     assert (done.returncode, done.stdout) == (3, "")
     (line,) = done.stderr.splitlines()
@@ -225,7 +225,7 @@ def test_the_built_in_profile_is_that_of_the_leaderboard() -> None:
     assert RUSSIAN_SUPERGLUE.machine == Machine("V100", 1, 32, 8, 96)
 
 
-def test_a_profile_says_all_that_the_built_in_one_says(tmp_path: Path) -> None:
+def test_a_profile_file_can_set_everything(tmp_path: Path) -> None:
     path = tmp_path / "mini.toml"
     path.write_text(PROFILE, encoding="utf-8")
     assert read_profile(path) == Profile(
@@ -238,7 +238,7 @@ def test_a_profile_says_all_that_the_built_in_one_says(tmp_path: Path) -> None:
     )
 
 
-def test_only_the_tasks_are_needed(tmp_path: Path) -> None:
+def test_only_the_tasks_are_required(tmp_path: Path) -> None:
     path = tmp_path / "mini.toml"
     path.write_text('tasks = ["a", "b"]')
     assert read_profile(path) == Profile(("a", "b"), "mini")
@@ -285,7 +285,7 @@ def test_a_wrong_profile_names_its_key_and_what_is_allowed(
         (b"a = " + b"[" * 9999, "is no TOML"),
     ],
 )
-def test_what_is_no_toml_is_one_error_with_its_place(
+def test_invalid_toml_is_one_error_that_names_the_line(
     content: bytes, named: str, tmp_path: Path
 ) -> None:
     path = tmp_path / "mini.toml"
@@ -295,6 +295,6 @@ def test_what_is_no_toml_is_one_error_with_its_place(
     assert str(path) in str(error.value)
 
 
-def test_a_folder_is_no_toml(tmp_path: Path) -> None:
+def test_a_folder_cannot_be_read_as_toml(tmp_path: Path) -> None:
     with pytest.raises(DataError, match="Cannot read"):
         read_toml(tmp_path)

@@ -1,4 +1,4 @@
-"""Submissions made in memory: a good one, and ways to spoil it."""
+"""Submissions made in memory: a valid one, and ways to spoil it."""
 
 from __future__ import annotations
 
@@ -100,7 +100,7 @@ def make_submission(
     runs: int = 5,
     long: Sequence[tuple[int, int]] = (LONG,),
 ) -> Submission:
-    """Return a submission with which nothing is wrong: start-up takes 10 s, the work 40 s."""
+    """Return a valid submission: start-up takes 10 s, the work 40 s."""
     serial = count()
     entries = [
         make_entry(
@@ -127,7 +127,7 @@ def change(
 
 
 def drop(submission: Submission, *files: str) -> Submission:
-    """Return the submission without the logs whose names begin so."""
+    """Return the submission without the logs whose names start with `files`."""
     kept = [entry for entry in submission.entries if not str(entry.path).startswith(files)]
     assert len(kept) < len(submission.entries)
     return replace(submission, entries=tuple(kept))
@@ -147,7 +147,7 @@ def with_samples(
 
 
 def lasting(run_time: float, **how: Any) -> Callable[[Entry], Entry]:
-    """Make runs that take so long."""
+    """Make runs that take this many seconds."""
     return with_samples(lambda log: make_samples(log.samples[0].timestamp, run_time, **how))
 
 
@@ -174,7 +174,7 @@ def find(checked: CheckResult, rule: str) -> RuleResult:
 def ask(
     submission: Submission, rule: str, profile: Profile = RUSSIAN_SUPERGLUE
 ) -> dict[tuple[str, ...] | str, str]:
-    """Return what one rule finds: from the log, or the logs, to what is said of them."""
+    """Return the details of one rule: the log, or the logs, and the text about them."""
     details = find(check(submission, profile), rule).details
     return {
         detail.files[0] if len(detail.files) == 1 else detail.files: detail.what

@@ -1,4 +1,4 @@
-"""The rules of `check` on logs: each is broken alone, and says so of the right files."""
+"""The rules of `check` on logs: each is broken alone and names the right files."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pytest
 
-from morocco.check.check import check
+from morocco.check.check import RULES, check
 from morocco.check.profile import RUSSIAN_SUPERGLUE, Profile, Thresholds
 from morocco.check.result import CheckResult, Detail
 from morocco.logs.log import Log, LogPath
@@ -59,25 +59,30 @@ def test_logs_alone_make_a_submission_too() -> None:
         assert find(checked, rule).says.startswith("unknown")
 
 
-def test_every_rule_has_an_id_of_its_own_and_a_way_out(good: Submission) -> None:
-    rules = [result.rule for result in check(good).results]
-    assert len(set(rules)) == len(rules) > 20
+def test_the_rules_are_reported_in_this_order(good: Submission) -> None:
+    assert [result.rule for result in check(good).results] == [
+        *("complete", "tasks", "sizes", "readable", "forward", "cadence", "late-clock"),
+        *("finished", "readings", "gpu", "start-up", "speed", "work", "spread", "gpu-busy"),
+        *("records", "same-run", "one-machine", "one-image", "one-input", "copies", "overlap"),
+        *("foreign-load", "warnings", "reference-machine", "remarks"),
+    ]
+    assert all(rule.good and rule.bad and rule.todo for rule in RULES)
 
 
 # Complete
 
 
-def says_missing(submission: Submission, profile: Profile = RUSSIAN_SUPERGLUE) -> list[Detail]:
+def list_missing(submission: Submission, profile: Profile = RUSSIAN_SUPERGLUE) -> list[Detail]:
     return list(find(check(submission, profile), "complete").details)
 
 
-def test_a_task_that_is_missing_is_named() -> None:
-    assert says_missing(drop(make_submission(), "rucos/")) == [Detail("rucos: no runs", "rubert")]
+def test_a_missing_task_is_named() -> None:
+    assert list_missing(drop(make_submission(), "rucos/")) == [Detail("rucos: no runs", "rubert")]
 
 
-def test_runs_that_are_missing_are_numbered() -> None:
+def test_missing_runs_are_numbered() -> None:
     lacking = drop(make_submission(), "rcb/1_1_03", "rcb/1_1_05", "terra/2000_32_01")
-    assert [detail.what for detail in says_missing(lacking)] == [
+    assert [detail.what for detail in list_missing(lacking)] == [
         "rcb: 3 of 5 runs of 1_1 (missing: 03, 05)",
         "terra: 4 of 5 runs of 2000_32 (missing: 01)",
     ]
@@ -86,28 +91,28 @@ def test_runs_that_are_missing_are_numbered() -> None:
 
 def test_both_sizes_are_needed() -> None:
     lacking = drop(make_submission(), "rcb/1_1", "terra/2000")
-    assert [detail.what for detail in says_missing(lacking)] == [
+    assert [detail.what for detail in list_missing(lacking)] == [
         "rcb: 0 of 5 runs of 1_1 (missing: 01, 02, 03, 04, 05)",
         "terra: no long runs",
     ]
 
 
-def test_each_model_is_complete_for_itself() -> None:
+def test_each_model_must_be_complete() -> None:
     both = make_submission(models=["a", "b"])
     lacking = replace(
         both, entries=tuple(e for e in both.entries if (e.model, e.path.task) != ("b", "russe"))
     )
-    assert says_missing(lacking) == [Detail("russe: no runs", "b")]
+    assert list_missing(lacking) == [Detail("russe: no runs", "b")]
 
 
-def test_one_long_size_that_is_complete_is_enough() -> None:
+def test_one_complete_long_size_is_enough() -> None:
     more = make_submission(["parus"], long=[LONG, (1000, 8)])
-    assert says_missing(drop(more, "parus/1000_8_02"), ONE) == []
+    assert list_missing(drop(more, "parus/1000_8_02"), ONE) == []
 
 
 def test_a_profile_may_ask_for_its_own_sizes(good: Submission) -> None:
     profile = replace(ONE, sizes=("500_4",))
-    assert [detail.what for detail in says_missing(good, profile)] == [
+    assert [detail.what for detail in list_missing(good, profile)] == [
         "parus: 0 of 5 runs of 500_4 (missing: 01, 02, 03, 04, 05)"
     ]
     assert find(check(good, profile), "sizes").details[0].files[0] == FIRST
@@ -117,11 +122,11 @@ def test_more_runs_than_asked_for_are_welcome() -> None:
     assert check(make_submission(["parus"], runs=6), ONE).valid
 
 
-def test_a_log_that_cannot_be_read_does_not_count(good: Submission) -> None:
+def test_an_unreadable_log_does_not_count(good: Submission) -> None:
     cut = change(good, [FIRST], lambda entry: replace(entry, log=None, fault="line 7: no JSON"))
     assert ask(cut, "readable") == {FIRST: "line 7: no JSON"}
     assert ask(cut, "forward") == {}
-    assert says_missing(cut, ONE)[0].what == "parus: 4 of 5 runs of 2000_32 (missing: 01)"
+    assert list_missing(cut, ONE)[0].what == "parus: 4 of 5 runs of 2000_32 (missing: 01)"
 
 
 def test_a_foreign_task_is_a_warning() -> None:
@@ -141,7 +146,7 @@ def test_several_long_sizes_are_a_warning() -> None:
 # Samples
 
 
-def test_time_that_goes_back_has_a_rule_of_its_own(good: Submission) -> None:
+def test_time_that_runs_backward_has_its_own_rule(good: Submission) -> None:
     fault = "line 5: its timestamp is before that of the last line"
     spoilt = change(good, [FIRST], lambda entry: replace(entry, log=None, fault=fault))
     assert ask(spoilt, "forward") == {FIRST: fault}
@@ -176,7 +181,7 @@ def test_a_hiccup_at_fifty_samples_a_second_is_no_gap(good: Submission) -> None:
     assert ask(change(good, [FIRST], with_samples(hurry)), "cadence") == {}
 
 
-def test_logs_of_a_line_or_two_are_no_crash(good: Submission) -> None:
+def test_logs_of_one_or_two_lines_do_not_crash(good: Submission) -> None:
     for lines in (1, 2):
         short = with_samples(lambda log, lines=lines: log.samples[:lines])  # type: ignore[misc]
         everywhere = [str(entry.path) for entry in good.entries]
@@ -192,13 +197,13 @@ def test_a_log_without_a_reading_is_named(good: Submission) -> None:
 # The GPU
 
 
-def test_a_run_that_was_not_seen_on_the_gpu_is_named(good: Submission) -> None:
+def test_a_run_never_seen_on_the_gpu_is_named(good: Submission) -> None:
     spoilt = change(good, [FIRST], lasting(50.0, use=None))
     assert ask(spoilt, "gpu") == {FIRST: "given 1"}
     assert ask(without_records(spoilt), "gpu") == {FIRST: ""}
 
 
-def test_a_model_without_a_gpu_is_fine_if_it_says_so(good: Submission) -> None:
+def test_a_model_may_run_without_a_gpu_if_its_records_say_so(good: Submission) -> None:
     everywhere = [str(entry.path) for entry in good.entries]
 
     def on_cpu(entry: Entry) -> Entry:
@@ -207,8 +212,8 @@ def test_a_model_without_a_gpu_is_fine_if_it_says_so(good: Submission) -> None:
     cpu = change(good, everywhere, on_cpu)
     assert len(ask(cpu, "gpu")) == 10
     assert ask(without_records(cpu), "gpu") == {}
-    said = with_record(arguments={"gpus": "none"})
-    assert ask(change(cpu, everywhere, said), "gpu") == {}
+    without_gpus = with_record(arguments={"gpus": "none"})
+    assert ask(change(cpu, everywhere, without_gpus), "gpu") == {}
 
 
 def test_an_idle_gpu_is_a_warning(good: Submission) -> None:
@@ -217,7 +222,7 @@ def test_an_idle_gpu_is_a_warning(good: Submission) -> None:
         assert ask(change(good, files, lasting(50.0, use=use)), "gpu-busy") == what
 
 
-def test_loading_the_model_is_no_work_of_the_gpu(good: Submission) -> None:
+def test_loading_the_model_does_not_count_as_work(good: Submission) -> None:
     def load_and_wait(log: Log) -> tuple[Sample, ...]:
         uses = [0.95] * 3 + [0.0] * 60 + [0.9] * 80 + [0.0] * 8
         samples = zip(log.samples, uses, strict=False)
@@ -229,13 +234,13 @@ def test_loading_the_model_is_no_work_of_the_gpu(good: Submission) -> None:
 # The clock
 
 
-def test_a_clock_that_started_late_is_told_by_the_ram_of_the_first_line(good: Submission) -> None:
+def test_much_ram_at_the_first_line_reveals_a_late_clock(good: Submission) -> None:
     late = change(good, [SECOND], lasting(46.0, first_ram=290 * MB))
     assert ask(late, "late-clock") == {SECOND: "290 MB at the first line, 1_1 runs 5 MB"}
     assert not check(late, ONE).valid
 
 
-def test_a_process_that_is_large_from_the_start_is_no_late_clock(good: Submission) -> None:
+def test_a_process_that_starts_large_has_no_late_clock(good: Submission) -> None:
     large = change(
         good,
         [str(entry.path) for entry in good.entries],
@@ -276,7 +281,7 @@ def test_a_tiny_model_may_take_twice_as_long_to_start() -> None:
         ({"exit_code": 1, "records_fed": 0}, "exit code 1, 0 of 2,000 records fed"),
     ],
 )
-def test_a_record_tells_how_a_run_ended(
+def test_the_record_shows_how_a_run_ended(
     good: Submission, changes: dict[str, object], what: str
 ) -> None:
     spoilt = change(good, [SECOND], with_record(**changes))
@@ -284,13 +289,13 @@ def test_a_record_tells_how_a_run_ended(
     assert not check(spoilt, ONE).valid
 
 
-def test_a_model_may_print_one_prediction_for_records_that_are_the_same(good: Submission) -> None:
+def test_a_model_may_merge_equal_records_into_one_prediction(good: Submission) -> None:
     files = [f"parus/2000_32_0{index}.jsonl" for index in range(1, 6)]
     assert ask(change(good, files, with_record(predictions={"count": 100})), "finished") == {}
 
 
 def cut(seconds: float, *, record: bool = False) -> Callable[[Entry], Entry]:
-    """Make a log of the first tool, which has no closing line, end so early."""
+    """Make a log of the first tool, which has no closing line, end after these seconds."""
 
     def make(log: Log) -> tuple[Sample, ...]:
         end = log.samples[0].timestamp + seconds
@@ -299,7 +304,7 @@ def cut(seconds: float, *, record: bool = False) -> Callable[[Entry], Entry]:
     return with_samples(make, record=record)
 
 
-def test_without_a_record_a_run_that_is_short_or_ends_at_work_was_cut_off(good: Submission) -> None:
+def test_without_a_record_a_run_that_is_short_or_ends_busy_was_cut_off(good: Submission) -> None:
     spoilt = change(good, [FIRST], cut(12.4))
     assert ask(spoilt, "finished") == {FIRST: "12.3 s, others 50.0 s"}
     spoilt = change(good, [FIRST], cut(40.0))
@@ -310,7 +315,9 @@ def test_without_a_record_a_run_that_is_short_or_ends_at_work_was_cut_off(good: 
     }
 
 
-def test_a_log_without_its_last_line_was_cut_whatever_its_record_says(good: Submission) -> None:
+def test_a_log_without_a_closing_line_was_cut_off_whatever_its_record_says(
+    good: Submission,
+) -> None:
     cut_off = change(good, [FIRST], cut(40.0, record=True))
     assert ask(cut_off, "finished") == {FIRST: "no closing line"}
 
@@ -363,7 +370,7 @@ def test_thresholds_come_from_the_profile(good: Submission) -> None:
 
 
 def shift(entry: Entry, index: int, seconds: float) -> Entry:
-    """Return another run with the same readings, so much later."""
+    """Return another run with the same readings, these seconds later."""
     assert entry.log
     moved = [s._replace(timestamp=s.timestamp + seconds) for s in entry.log.samples]
     return make_entry(replace(entry.path, index=index), tuple(moved))
@@ -376,7 +383,7 @@ def test_the_same_file_under_two_names_is_a_copy(good: Submission) -> None:
     assert not check(copied, ONE).valid
 
 
-def test_a_copy_that_was_shifted_in_time_is_a_copy(good: Submission) -> None:
+def test_a_copy_shifted_in_time_is_a_copy(good: Submission) -> None:
     first = next(entry for entry in good.entries if str(entry.path) == FIRST)
     copied = change(good, [SECOND], lambda _: shift(first, 2, 77_777.123456))
     assert ask(copied, "copies") == {SECOND: f"the readings of {FIRST}"}
@@ -405,7 +412,7 @@ def test_a_copy_from_another_model_is_a_copy() -> None:
     assert what == f"the same file as a/{original.path}"
 
 
-def test_logs_without_a_reading_are_no_copies_of_each_other(good: Submission) -> None:
+def test_logs_without_readings_are_not_copies_of_each_other(good: Submission) -> None:
     def null(entry: Entry) -> Entry:
         odd = 0.002 * entry.path.index
         return with_samples(
@@ -431,11 +438,17 @@ def beside(entry: Entry) -> Entry:
     return make_entry(entry.path, make_samples(start, 50.0), entry.model)
 
 
-def test_runs_at_the_same_time_are_named(good: Submission) -> None:
+def test_simultaneous_runs_are_named(good: Submission) -> None:
     spoilt = change(good, [SECOND], beside)
     assert ask(spoilt, "overlap") == {SECOND: f"30.0 s beside {FIRST}"}
     assert ask(without_records(spoilt), "overlap") == {SECOND: f"30.0 s beside {FIRST}"}
     assert not check(spoilt, ONE).valid
+
+
+def test_a_log_of_one_line_overlaps_with_nothing(good: Submission) -> None:
+    spoilt = change(good, [SECOND], beside)
+    spoilt = change(spoilt, [SECOND], with_samples(lambda log: tuple(log.samples[:1])))
+    assert ask(spoilt, "overlap") == {}
 
 
 def test_runs_one_after_the_other_do_not_overlap(good: Submission) -> None:
@@ -457,14 +470,14 @@ def test_runs_one_after_the_other_do_not_overlap(good: Submission) -> None:
         ({"gpus": []}, True),
     ],
 )
-def test_runs_on_machines_or_gpus_of_their_own_may_overlap(
+def test_runs_on_different_machines_or_gpus_may_overlap(
     good: Submission, changes: dict[str, object], overlaps: bool
 ) -> None:
     spoilt = change(good, [SECOND], lambda entry: with_record(**changes)(beside(entry)))
     assert bool(ask(spoilt, "overlap")) == overlaps
 
 
-def test_models_of_two_authors_may_overlap_unless_their_machine_is_the_same() -> None:
+def test_models_of_two_authors_may_overlap_unless_they_share_a_machine() -> None:
     one, other = make_submission(["parus"], ["a"]), make_submission(["rcb"], ["b"])
 
     def late(entry: Entry) -> Entry:
@@ -479,7 +492,7 @@ def test_models_of_two_authors_may_overlap_unless_their_machine_is_the_same() ->
     assert len(ask(both, "overlap")) == 10
 
 
-def test_files_that_were_passed_over_are_a_warning(good: Submission) -> None:
+def test_skipped_files_are_a_warning(good: Submission) -> None:
     checked = check(replace(good, remarks=("x.jsonl.failed: a run that failed",)), ONE)
     assert find(checked, "remarks").details == (Detail("x.jsonl.failed: a run that failed"),)
     assert checked.valid

@@ -19,7 +19,7 @@ pytestmark = needs_published
 
 MODELS = ("rubert", "rubert-conversational")
 SMALL = ("1000_8", "1000_16", "1000_32")
-"""Sizes of three runs each that lie beside the full set of rubert."""
+"""Sizes of three runs each, in addition to the full set of rubert."""
 QUIET = {
     *("complete", "tasks", "readable", "forward", "finished", "gpu", "speed", "same-run"),
     *("one-machine", "one-image", "one-input", "copies", "overlap", "foreign-load", "warnings"),
@@ -39,7 +39,7 @@ def checked(model: str) -> CheckResult:
 
 
 def found(checked: CheckResult, rule: str) -> dict[str, str]:
-    """Return what is said of each file; every file is named once."""
+    """Return the text about each file; every file is named once."""
     pairs = [(file, detail.what) for detail in find(checked, rule).details for file in detail.files]
     assert len(dict(pairs)) == len(pairs)
     return dict(pairs)
@@ -214,7 +214,7 @@ def test_no_log_of_the_first_tool_has_a_record(checked: CheckResult, model: str)
     assert len(found(checked, "records")) == {"rubert": 171, "rubert-conversational": 90}[model]
 
 
-def test_both_models_at_once_give_what_each_gives_alone() -> None:
+def test_checking_both_models_at_once_gives_the_results_of_each() -> None:
     alone = [check(load_submission([PUBLISHED / model])) for model in MODELS]
     both = check(load_submission([PUBLISHED / model for model in MODELS]))
     for rule, *of_each in zip(both.results, *(checked.results for checked in alone), strict=True):

@@ -52,7 +52,7 @@ def test_a_log_without_a_record_is_a_warning(good: Submission) -> None:
     assert len(files) == 10
 
 
-def test_a_record_that_cannot_be_read_says_why(good: Submission) -> None:
+def test_an_unreadable_record_is_explained(good: Submission) -> None:
     some = change(good, [FIRST], lambda e: replace(e, record=None, record_fault="no JSON"))
     assert ask(some, "records") == {FIRST: "no JSON"}
 
@@ -94,12 +94,12 @@ def test_one_task_on_two_machines_is_named(
     assert not check(spoil(good, **changes), ONE).valid
 
 
-def test_a_machine_is_the_same_by_another_name_and_with_another_gpu(good: Submission) -> None:
+def test_machines_that_differ_only_in_host_name_and_gpu_are_the_same(good: Submission) -> None:
     moved = {"host": HOST | {"name": "gpu-2"}, "gpus": [make_gpu(uuid="GPU-2")]}
     assert ask(spoil(good, **moved), "one-machine") == {}
 
 
-def test_tasks_may_differ_in_their_machines() -> None:
+def test_different_tasks_may_use_different_machines() -> None:
     both = make_submission(["parus", "rcb"])
     rcb = [str(entry.path) for entry in both.entries if entry.path.task == "rcb"]
     elsewhere = change(both, rcb, with_record(host=HOST | {"cpu": "Skylake"}))
@@ -121,17 +121,17 @@ def test_one_task_has_one_image_and_one_data_file(
     assert not check(spoil(good, **changes), ONE).valid
 
 
-def test_foreign_load_is_a_warning_that_names_it(good: Submission) -> None:
+def test_foreign_load_is_a_warning_that_names_the_processes(good: Submission) -> None:
     processes = [{"gpu": 0, "name": "python3"}, {"gpu": 0, "name": None}]
     loaded = spoil(good, gpus_before={"used": [0], "processes": processes})
     assert ask(loaded, "foreign-load") == {FIRST: "python3, a hidden process"}
     assert check(loaded, ONE).valid
 
 
-def test_what_bench_warned_of_is_passed_on(good: Submission) -> None:
-    told = ["5 samples missed: the machine was too busy.", "GPU 0 is in use by others: x (pid 1)."]
-    assert ask(spoil(good, warnings=told), "warnings") == {FIRST: told[0]}
-    assert check(spoil(good, warnings=told), ONE).valid
+def test_warnings_of_bench_are_repeated(good: Submission) -> None:
+    texts = ["5 samples missed: the machine was too busy.", "GPU 0 is in use by others: x (pid 1)."]
+    assert ask(spoil(good, warnings=texts), "warnings") == {FIRST: texts[0]}
+    assert check(spoil(good, warnings=texts), ONE).valid
 
 
 @pytest.mark.parametrize(
@@ -145,7 +145,7 @@ def test_what_bench_warned_of_is_passed_on(good: Submission) -> None:
         ({"host": HOST | {"ram": 48 * GIB}}, "48 GB of RAM, not 96"),
     ],
 )
-def test_another_machine_than_that_of_the_suite_is_a_warning(
+def test_a_machine_other_than_that_of_the_suite_is_a_warning(
     good: Submission, changes: Any, what: str
 ) -> None:
     everywhere = [str(entry.path) for entry in good.entries]
@@ -155,7 +155,7 @@ def test_another_machine_than_that_of_the_suite_is_a_warning(
     assert checked.valid
 
 
-def test_a_suite_without_a_machine_asks_for_none(good: Submission) -> None:
+def test_a_profile_without_a_machine_accepts_any(good: Submission) -> None:
     for machine in (None, Machine()):
         elsewhere = spoil(good, gpus=[make_gpu(name="NVIDIA A100")])
         assert ask(elsewhere, "reference-machine", replace(ONE, machine=machine)) == {}
@@ -208,7 +208,7 @@ def test_any_json_is_read_as_a_record(record: dict[str, Any]) -> None:
     parse_record(record)
 
 
-def test_an_empty_record_says_nothing_and_speaks_against_nothing(good: Submission) -> None:
+def test_an_empty_record_breaks_no_rule(good: Submission) -> None:
     everywhere = [str(entry.path) for entry in good.entries]
     checked = check(change(good, everywhere, lambda e: replace(e, record=parse_record({}))), ONE)
     assert checked.valid

@@ -105,7 +105,7 @@ def only(stats: Stats) -> Estimate:
 
 
 def find_warning(stats: Stats, start: str) -> str:
-    """Return the one warning that starts so."""
+    """Return the only warning that starts with this text."""
     (found,) = [warning for warning in stats.warnings if warning.startswith(start)]
     return found
 
@@ -205,7 +205,7 @@ def test_nothing_is_warned_about_good_runs() -> None:
     assert compute(make_logs(), "gpu").warnings == ()
 
 
-def test_medians_pass_over_odd_runs() -> None:
+def test_medians_ignore_odd_runs() -> None:
     found = only(compute(make_logs([10, 11, 40], [110, 60, 500, 111, 112])))
     assert found.init_time == 11
     assert found.rps == 2000 / 100
@@ -238,7 +238,7 @@ def test_the_gpu_clock_starts_at_the_first_gpu_reading() -> None:
     assert found.rps == 2000 / (54.0 - 4.0)
 
 
-def test_the_gpu_clock_leaves_out_what_never_saw_a_gpu() -> None:
+def test_the_gpu_clock_leaves_out_runs_without_a_gpu() -> None:
     unseen = [make_log(INIT, 6, 99.0, gpu_ram=None), make_log(LONG, 6, 999.0, gpu_ram=None)]
     stats = compute([*make_logs(), *unseen], "gpu")
     assert (only(stats).init_runs, only(stats).runs) == (5, 5)
@@ -283,7 +283,7 @@ def test_the_interval_does_not_depend_on_the_order_of_the_runs(shuffled: list[fl
     assert bootstrap_rps(2000, [16, 1, 9, 2.5, 4], shuffled) == ordered
 
 
-def test_the_interval_does_not_depend_on_what_else_is_asked() -> None:
+def test_the_interval_does_not_depend_on_other_logs() -> None:
     logs = make_logs([10, 11, 12], [100, 110, 120])
     others = make_logs(task="danetqa") + make_logs(init=(), size=(500, 8))
     assert only(compute(logs)) in compute([*others, *logs]).estimates
@@ -304,7 +304,7 @@ def test_one_run_of_either_size_has_no_interval(init: list[float], long: list[fl
     assert (found.rps_low, found.rps_high) == (None, None)
 
 
-def test_the_interval_is_that_of_an_exact_calculation() -> None:
+def test_the_interval_matches_an_exact_calculation() -> None:
     # Of two equally likely long runs a resample's median is 20, 22.5 or 25 records a second with
     # the chances 1/4, 1/2, 1/4: both tails are far above 2.5 %, so the ends are the outer ones.
     assert bootstrap_rps(2000, [10.0], [90.0, 110.0]) == (20.0, 25.0)
@@ -366,7 +366,7 @@ def test_all_faults_are_listed_at_once() -> None:
     assert third.startswith("logs/parus/10_1_03.jsonl: not longer than the start-up")
 
 
-def test_what_is_wrong_with_some_does_not_hide_the_others() -> None:
+def test_faulty_logs_do_not_hide_the_estimates_of_others() -> None:
     logs = make_logs() + make_logs(task="rcb", init=())
     with pytest.raises(IncompleteStats, match="logs/rcb has no 1_1 runs") as error:
         compute(logs)
@@ -384,7 +384,7 @@ def test_a_run_not_longer_than_the_start_up_is_named(run_time: float) -> None:
 
 @given(st.floats(0, 1000))
 @settings(deadline=None)
-def test_a_run_longer_by_a_hair_has_a_speed_or_an_error(init_time: float) -> None:
+def test_a_barely_longer_run_has_a_speed_or_an_error(init_time: float) -> None:
     try:
         stats = compute(make_logs([init_time], [init_time + 0.001]))
     except DataError:
@@ -405,7 +405,7 @@ def test_the_gpu_clock_needs_gpu_readings() -> None:
         compute([make_log(INIT, 1, 10.0), make_log(LONG, 1, gpu_ram=None)], "gpu")
 
 
-def test_logs_of_one_line_are_no_crash() -> None:
+def test_logs_of_one_line_do_not_crash() -> None:
     start_ups = [make_log(INIT, at, 0.0, beats=0) for at in (1, 2, 3)]
     assert only(compute([*start_ups, *make_logs(init=())])).rps == 2000 / 110
     with pytest.raises(DataError, match="not longer than the start-up"):
@@ -423,7 +423,7 @@ def test_a_warning_names_the_model_only_where_there_are_several() -> None:
     assert find_warning(several, "Fewer than 3 runs").endswith(": rubert parus 1_1: 2 runs")
 
 
-def test_one_fault_of_many_groups_is_told_once() -> None:
+def test_many_groups_with_one_fault_give_one_warning() -> None:
     stats = compute(make_logs([10.0]) + make_logs([10.0], task="rcb"))
     lines = find_warning(stats, "Fewer than 3 runs").splitlines()
     assert lines[1:] == ["  parus 1_1: 1 run", "  rcb 1_1: 1 run"]
@@ -446,7 +446,7 @@ def test_a_large_process_from_the_start_is_no_late_clock() -> None:
     assert compute([*inits, *make_logs(init=(), first_ram=400 * MB)]).warnings == ()
 
 
-def test_the_gpu_clock_is_not_warned_of_as_late() -> None:
+def test_the_gpu_clock_is_never_late() -> None:
     assert compute(make_logs(first_ram=290 * MB), "gpu").warnings == ()
 
 
@@ -479,12 +479,12 @@ def test_lines_of_the_same_moment_do_not_hide_the_sampling_period() -> None:
     assert compute([*make_logs(long=()), *doubled]).warnings == (warning,)
 
 
-def test_short_work_says_which_input_would_do() -> None:
+def test_short_work_suggests_an_input_size() -> None:
     warning = find_warning(compute(make_logs(long=[12.0] * 5)), "Too little work")
     assert warning.endswith(": parus 2000_32: 2.0 s, 17 samples; --input-size 5000 would do")
 
 
-def test_a_wide_spread_names_the_run_farthest_off() -> None:
+def test_a_wide_spread_names_the_run_farthest_from_the_median() -> None:
     stats = compute(make_logs(long=[110, 110, 90, 110, 111]))
     warning = find_warning(stats, "The speed varies")
     assert warning.endswith(": parus 2000_32: 11%; 2000_32_03.jsonl has 25, the median is 20")
@@ -540,7 +540,7 @@ def test_csv_reads_back(one_model: Stats) -> None:
     assert float(rows[0]["rps"]) == 20.0
 
 
-def test_what_is_not_known_is_empty_in_csv_and_a_dash_in_the_table() -> None:
+def test_unknown_values_are_empty_in_csv_and_a_dash_in_the_table() -> None:
     stats = compute([make_log(INIT, 1, 10.0, gpu_ram=None), make_log(LONG, 1, gpu_ram=None)])
     (row,) = csv.DictReader(StringIO(render_csv(stats)))
     unknown = ["gpu_ram", "rps_low", "rps_high", "gpu_ram_batch"]
@@ -567,7 +567,7 @@ def test_the_table_leaves_out_the_model_where_there_is_one(one_model: Stats) -> 
 
 
 @pytest.mark.parametrize("renderer", [render_jsonl, render_csv, render_table])
-def test_every_line_is_ended(one_model: Stats, renderer: Callable[[Stats], str]) -> None:
+def test_every_line_ends_with_a_newline(one_model: Stats, renderer: Callable[[Stats], str]) -> None:
     text = renderer(one_model)
     assert text.endswith("\n")
     assert "" not in text.splitlines()
@@ -584,7 +584,7 @@ def test_every_line_is_ended(one_model: Stats, renderer: Callable[[Stats], str])
         (1070.28, "1070"),
     ],
 )
-def test_numbers_keep_three_digits(value: float | None, text: str) -> None:
+def test_numbers_have_three_significant_digits(value: float | None, text: str) -> None:
     assert format_number(value) == text
 
 
