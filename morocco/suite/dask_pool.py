@@ -49,13 +49,14 @@ class DaskLane:
     """One worker, until it is lost."""
 
     def __init__(
-        self, client: Client, address: str, number: int, resources: Mapping[str, int], topic: str
+        self, client: Client, address: str, number: int, topic: str, *, has_gpu: bool
     ) -> None:
         """`number` tells it from earlier workers at this address; no topic means no progress."""
         self.name = f"{address} ({number})"
         self.address = address
         self.is_lost = False
-        self._client, self._resources, self._topic = client, resources, topic or None
+        self._client, self._topic = client, topic or None
+        self._resources = {"GPU": 1} if has_gpu else {}
         self._run_id = ""
         self._observer: RunObserver | None = None
         self._reason: Exception | None = None
@@ -98,6 +99,8 @@ class DaskLane:
 
     def check_engine(self) -> Fault | None:
         """Return what is wrong with the engine of the worker; LaneLost if it does not answer."""
+        if self.is_lost:
+            raise LaneLost(f"The worker {self.address} is lost.")
         future = _submit(self._client, self.address, {}, worker.check_engine)
         try:
             fault: Fault | None = future.result(timeout=_FETCH_TIMEOUT)
@@ -235,9 +238,8 @@ class DaskPool:
         self._address = address
         self._needs = needs
         self._on_images, self._warn = on_images, warn
-        self._asked: dict[str, Future[Any]] = {}
-        self._lanes: dict[str, DaskLane] = {}
-        self._unfit: set[str] = set()
+        self._workers: dict[str, Future[Any] | DaskLane | None] = {}
+        """By address: the answer to come, the lane, or None if it cannot do the runs."""
         self._images: Mapping[str, str | None] | None = None
         self._alone_since: Seconds | None = None
         self._numbers = itertools.count(1)
@@ -261,16 +263,21 @@ class DaskPool:
             raise _scheduler_lost() from None
 
     def _join(self) -> list[Lane]:
-        workers = self._list_workers()
-        for address in {*self._asked, *self._lanes, *self._unfit}:
-            lane = self._lanes.get(address)
-            if address not in workers or (lane and lane.is_lost):  # which may have been restarted
-                self._forget(address)
-        for address in workers:
-            if address not in {*self._asked, *self._lanes, *self._unfit}:
+        available = self._list_workers()
+        for address, known in list(self._workers.items()):
+            lane = known if isinstance(known, DaskLane) else None
+            if lane and address not in available:
+                lane.mark_lost()
+            if address not in available or (lane and lane.is_lost):  # it may have been restarted
+                del self._workers[address]
+        for address in available:
+            if address not in self._workers:
                 self._ask(address)
-        ready = [address for address, future in self._asked.items() if future.done()]
-        lanes = [self._add(address, has_gpu=workers[address]) for address in ready]
+        lanes = [
+            self._add(address, known, has_gpu=available[address])
+            for address, known in list(self._workers.items())
+            if isinstance(known, Future) and known.done()
+        ]
         return [lane for lane in lanes if lane is not None]
 
     def _list_workers(self) -> dict[str, bool]:
@@ -284,13 +291,6 @@ class DaskPool:
         }
         return {address: gpu for address, gpu in gpus.items() if gpu or not any(gpus.values())}
 
-    def _forget(self, address: str) -> None:
-        self._asked.pop(address, None)
-        self._unfit.discard(address)
-        lane = self._lanes.pop(address, None)
-        if lane is not None:
-            lane.mark_lost()
-
     def _ask(self, address: str) -> None:
         """Ask a worker whether it can do the runs, if it has the same versions."""
         answers: dict[str, str | Exception] = self._client.run(
@@ -298,7 +298,7 @@ class DaskPool:
         )
         own, other = worker.describe(), answers.get(address)
         if other == own:
-            self._asked[address] = _submit(
+            self._workers[address] = _submit(
                 self._client, address, {}, worker.get_ready, *self._needs
             )
         elif isinstance(other, str):
@@ -306,11 +306,12 @@ class DaskPool:
         elif not isinstance(other, OSError | None):  # else it is leaving, or is asked again
             self._refuse(address, f"it cannot run {own}: {other}.")
 
-    def _add(self, address: str, *, has_gpu: bool) -> DaskLane | None:
+    def _add(self, address: str, answer: Future[Any], *, has_gpu: bool) -> DaskLane | None:
         """Return the lane of a worker that has answered, if it can do the runs."""
         try:
-            ready: Ready = self._asked.pop(address).result(timeout=_FETCH_TIMEOUT)
+            ready: Ready = answer.result(timeout=_FETCH_TIMEOUT)
         except _UNREACHABLE:  # it is leaving, or is asked again
+            del self._workers[address]
             return None
         except KilledWorker as error:
             self._refuse(address, f"it died while it got ready: {error}")
@@ -325,29 +326,29 @@ class DaskPool:
         if others:
             self._refuse(address, f"its image {others[0]} differs from that of the first worker.")
             return None
-        resources = {"GPU": 1} if has_gpu else {}
-        lane = DaskLane(self._client, address, next(self._numbers), resources, self._topic)
-        self._lanes[address] = lane
+        number = next(self._numbers)
+        lane = DaskLane(self._client, address, number, self._topic, has_gpu=has_gpu)
+        self._workers[address] = lane
         self._alone_since = None
         return lane
 
     def _refuse(self, address: str, reason: str) -> None:
-        self._unfit.add(address)
+        self._workers[address] = None
         self._warn(f"The worker {address} is not used: {reason}")
 
     def wait_for_more(self, left: Sequence[Job]) -> bool:
         """Return whether to wait for a worker; EngineError once the time to wait is over."""
         if not left:
             return False
-        if self._asked or self._lanes:
+        if any(known is not None for known in self._workers.values()):
             self._alone_since = None
             return True
         if self._alone_since is None:
             self._alone_since = time.monotonic()
-            if not self._unfit:
+            if not self._workers:
                 self._warn(f"{self._address} has no worker; waiting {_JOIN_TIMEOUT:.0f} s for one.")
         waited = time.monotonic() - self._alone_since
-        if self._unfit and waited > _JOIN_TIMEOUT_UNFIT:
+        if self._workers and waited > _JOIN_TIMEOUT_UNFIT:
             raise EngineError(
                 f"No worker of the Dask cluster at {self._address} can be used, for the reasons "
                 "above."
@@ -362,19 +363,17 @@ class DaskPool:
     def check(self, lane: Lane) -> None:
         """Raise LaneLost if the engine of a worker is gone, EngineError for the scheduler."""
         _check_scheduler(self._client)
-        known = next((known for known in self._lanes.values() if known is lane), None)
-        if known is None:
-            raise LaneLost(f"The worker {lane.name} is lost.")
-        fault = known.check_engine()
+        assert isinstance(lane, DaskLane)
+        fault = lane.check_engine()
         if fault is not None:
-            self._lanes.pop(known.address, None)
-            self._refuse(known.address, fault.message)
-            raise LaneLost(f"The run of {known.address} is done elsewhere.")
+            self._refuse(lane.address, fault.message)
+            raise LaneLost(f"The run of {lane.address} is done elsewhere.")
 
     def _show_progress(self, event: tuple[float, Mapping[str, Any]]) -> None:
         _, message = event
-        for lane in list(self._lanes.values()):
-            lane.show_progress(message["run"], message["progress"])
+        for lane in list(self._workers.values()):
+            if isinstance(lane, DaskLane):
+                lane.show_progress(message["run"], message["progress"])
 
 
 def _connect(address: str) -> Client:

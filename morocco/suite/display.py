@@ -50,8 +50,13 @@ class SuiteDisplay:
         self._started = time.monotonic()
         self._total, self.done = total, done
         if self._has_bar:
+            from rich.console import Console
+            from rich.live import Live
+
+            live = Live(console=Console(file=self._stream), auto_refresh=False, transient=True)
             with suppress(OSError):  # a closed terminal ends the suite by its signal, not here
-                self._live = _start_live(self._stream)
+                live.start()
+                self._live = live
             self._draw()
 
     def stop(self) -> None:
@@ -94,15 +99,12 @@ class SuiteDisplay:
         self.drop(lane)
         self._print(f"morocco: {job.label} failed: {str(error).splitlines()[0]} Trying again.")
 
-    def fail(self, lane: str, job: Job, error: MoroccoError, then: str) -> None:
-        """Report a run that was given up, and what happens next."""
+    def fail(self, lane: str, job: Job, error: MoroccoError, then: str, skipped: int = 0) -> None:
+        """Report a run that was given up, what happens next, and how many runs are skipped."""
         self.drop(lane)
-        self._print(f"morocco: {job.label} failed: {error}\n  {then}")
-
-    def skip(self, count: int) -> None:
-        """Count runs that will not be done."""
         with self._lock:
-            self._skipped += count
+            self._skipped += skipped
+        self._print(f"morocco: {job.label} failed: {error}\n  {then}")
 
     def warn(self, job: Job | None, message: str) -> None:
         """Print a warning with the first run it concerns; the record of each run has its own."""
@@ -175,15 +177,6 @@ class JobObserver:
     def warn(self, message: str) -> None:
         """Print why the measurement is doubtful."""
         self._display.warn(self._job, message)
-
-
-def _start_live(stream: TextIO | None) -> Live:
-    from rich.console import Console
-    from rich.live import Live
-
-    live = Live(console=Console(file=stream), auto_refresh=False, transient=True)
-    live.start()
-    return live
 
 
 def render_plan(

@@ -10,7 +10,7 @@ from typing import Annotated, Any
 from msgspec import Meta
 
 from morocco.errors import DataError
-from morocco.suite.plan import Model, Sizes, build_targets
+from morocco.suite.plan import Model, Sizes
 from morocco.targets.options import RunOptions, parse_env
 from morocco.tasks import TASKS
 from morocco.util.files import read_toml
@@ -173,7 +173,6 @@ def build_options(
     if file and file.models and "target" in file.options:
         raise DataError("The --config file has both a target and models; leave out one of them.")
     models = choose_models(options, explicit)
-    build_targets(models)
     if options["parallel"] and options["cluster"] is not None:
         raise DataError(
             "--parallel divides this machine, --cluster uses others; start one worker per GPU on a "

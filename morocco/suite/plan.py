@@ -5,11 +5,10 @@ Pure functions: options in, jobs out.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from statistics import fmean, median
-from typing import Any
 
 from morocco.errors import DataError
 from morocco.logs.log import INIT_SIZE, LogPath
@@ -41,6 +40,14 @@ class Model:
     """With {task} in place of the task's name."""
     sizes: Mapping[str, Sizes]
     """By task, in the order in which the tasks are measured."""
+
+    def __post_init__(self) -> None:
+        """Raise DataError for one target of several tasks."""
+        if TASK_FIELD not in self.target and len(self.sizes) > 1:
+            raise DataError(
+                f"{self.target} is the same for all tasks; write {TASK_FIELD} in place of the "
+                "task's name, as in russiannlp/rubert-{task}, or name one task with --tasks."
+            )
 
 
 @dataclass(frozen=True)
@@ -87,20 +94,6 @@ class Block:
     jobs: tuple[Job, ...]
 
 
-def build_targets(models: Sequence[Model]) -> dict[tuple[str, str], str]:
-    """Return the TARGET of each (model, task); DataError for one TARGET of several tasks."""
-    targets = {}
-    for model in models:
-        if TASK_FIELD not in model.target and len(model.sizes) > 1:
-            raise DataError(
-                f"{model.target} is the same for all tasks; write {TASK_FIELD} in place of the "
-                "task's name, as in russiannlp/rubert-{task}, or name one task with --tasks."
-            )
-        for task in model.sizes:
-            targets[model.name, task] = model.target.replace(TASK_FIELD, task)
-    return targets
-
-
 def build_blocks(
     models: Sequence[Model],
     records: Mapping[tuple[str, int], Records],
@@ -112,31 +105,19 @@ def build_blocks(
     `records` holds the input by task and size. Start-up runs and long runs alternate, so that a
     drift of the machine's speed affects both alike.
     """
-    targets = build_targets(models)
     blocks = []
     for model in models:
         for task, sizes in model.sizes.items():
-            single, many = records[task, 1], records[task, sizes.input_size]
-            common: dict[str, Any] = {
-                "model": model.name,
-                "task": task,
-                "target": targets[model.name, task],
-                "folder": logs / model.name / task,
-                "options": options,
-            }
+            target, folder = model.target.replace(TASK_FIELD, task), logs / model.name / task
+            warm_up = Job(model.name, task, target, records[task, 1], 1, None, folder, options)
+            kinds = dict.fromkeys([INIT_SIZE, (sizes.input_size, sizes.batch_size)])
             jobs = tuple(
-                Job(records=input_, batch_size=batch_size, index=index, **common)
-                for index, input_, batch_size in _alternate(sizes, single, many)
+                replace(warm_up, records=records[task, size], batch_size=batch_size, index=index)
+                for index in range(1, sizes.repeats + 1)
+                for size, batch_size in kinds
             )
-            blocks.append(Block(Job(records=single, batch_size=1, index=None, **common), jobs))
+            blocks.append(Block(warm_up, jobs))
     return blocks
-
-
-def _alternate(sizes: Sizes, single: Records, many: Records) -> Iterator[tuple[int, Records, int]]:
-    for index in range(1, sizes.repeats + 1):
-        yield index, single, 1
-        if (sizes.input_size, sizes.batch_size) != INIT_SIZE:
-            yield index, many, sizes.batch_size
 
 
 class Forecast:

@@ -304,9 +304,8 @@ class Suite:
             self._display.fail(lane.name, job, error, "Its runs are done elsewhere.")
             return
         self._failures.append(FailedJob(job, error, skipped))
-        self._display.skip(skipped or 1)
-        then = f"Its {plural(skipped, 'run')} are skipped." if skipped else "It is skipped."
-        self._display.fail(lane.name, job, error, then)
+        then = f"Skipping its {plural(skipped, 'run')}." if skipped else "Skipping it."
+        self._display.fail(lane.name, job, error, then, skipped or 1)
 
 
 def render_failures(failures: Sequence[FailedJob]) -> str:

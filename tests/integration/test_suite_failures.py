@@ -50,7 +50,7 @@ def test_a_run_that_failed_is_recorded_and_skipped(suite: Suites) -> None:
     error = error_of(finished, 1)
     assert error.startswith(f"2 of 4 runs done: {suite.logs}. Failed:\n  cause ")
     assert ".failed.json" in error.splitlines()[-1]
-    assert "\n  out of luck\n  It is skipped.\n" in finished.stderr
+    assert "\n  out of luck\n  Skipping it.\n" in finished.stderr
     assert suite.done == ["parus/1_1_01", "parus/1_1_02"]
     assert read_failed_record(suite.log("parus/20_4_02"))["exit_code"] == 3
 
@@ -89,7 +89,7 @@ def test_a_warm_up_that_fails_skips_the_runs_after_it(suite: Suites) -> None:
     finished = suite(*TWO, target=suite.target('[ "$0" != parus ] || exit 3'))
     error = error_of(finished, 1)
     assert error.startswith("4 of 8 runs done")
-    assert "  Its 4 runs are skipped.\n" in finished.stderr
+    assert "  Skipping its 4 runs.\n" in finished.stderr
     assert [entry.task for entry in suite.diary] == ["parus"] * 2 + ["rcb"] * 5
     assert suite.others == ["parus/warm-up.failed.json", "parus/warm-up.jsonl.failed"]
 

@@ -106,7 +106,7 @@ def test_cores_that_may_not_be_used_are_not_listed() -> None:
 def test_the_halves_of_a_physical_core_come_together(monkeypatch: pytest.MonkeyPatch) -> None:
     """As on a machine of two packages with two cores each, which its kernel counts like this."""
     places = dict(enumerate([(0, 0), (1, 0), (0, 1), (1, 1)] * 2))
-    monkeypatch.setattr(host, "_place", places.__getitem__)
+    monkeypatch.setattr(host, "_read_place", places.__getitem__)
     monkeypatch.setattr(os, "sched_getaffinity", lambda _: set(places))
     assert list_cores() == [0, 4, 2, 6, 1, 5, 3, 7]
     assert all(places[one] <= places[other] for one, other in pairwise(list_cores()))

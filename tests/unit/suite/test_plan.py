@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from jobs import SINGLE, labels, make_job, make_records
 from morocco.errors import DataError
 from morocco.logs.log import LogPath
-from morocco.suite.plan import Block, Model, Sizes, build_blocks, build_targets
+from morocco.suite.plan import Block, Model, Sizes, build_blocks
 from morocco.targets.options import ContainerOptions, RunOptions
 
 LOGS = Path("logs")
@@ -116,14 +116,17 @@ def test_repeats_are_of_one_kind_and_other_sizes_are_not() -> None:
 
 def test_the_task_stands_wherever_it_goes() -> None:
     model = make_model(target="exec:python {task}/infer.py {task}")
-    assert build_targets([model]) == {("", "parus"): "exec:python parus/infer.py parus"}
+    (block,) = plan(model)
+    assert {job.target for job in (block.warm_up, *block.jobs)} == {
+        "exec:python parus/infer.py parus"
+    }
 
 
 def test_one_target_cannot_be_that_of_several_tasks() -> None:
-    model = make_model(target="russiannlp/rubert", parus=SIZES, rcb=SIZES)
     with pytest.raises(DataError, match=r"same for all tasks; write \{task\}.*--tasks"):
-        build_targets([model])
+        make_model(target="russiannlp/rubert", parus=SIZES, rcb=SIZES)
 
 
 def test_a_target_of_one_task_needs_no_place_for_its_name() -> None:
-    assert build_targets([make_model(target="mine")]) == {("", "parus"): "mine"}
+    (block,) = plan(make_model(target="mine"))
+    assert block.warm_up.target == "mine"

@@ -79,7 +79,7 @@ def test_the_bar_tells_how_many_runs_are_done(terminal: Terminal) -> None:
 def test_the_bar_grows_with_what_is_done_and_skipped(terminal: Terminal) -> None:
     display = start(terminal, total=4, done=0)
     display.finish("a", JOB, 1, None)
-    display.skip(2)
+    display.fail("a", OTHER, ERROR, "Skipping its 2 runs.", skipped=2)
     (overall,) = drawn(terminal, display)
     assert "1/4 runs, 2 skipped" in overall
     display.stop()
@@ -144,11 +144,11 @@ def test_runs_that_are_done_have_no_lines_on_a_terminal(terminal: Terminal) -> N
 def test_a_failure_stays_above_the_bar(terminal: Terminal) -> None:
     display = start(terminal)
     display.begin("a", JOB)
-    display.fail("a", JOB, ERROR, "It is skipped.")
+    display.fail("a", JOB, ERROR, "Skipping it.")
     lines = terminal.shown
     failed = lines.index("morocco: parus/20_4_01 failed: The target ended with exit code 3.")
     assert lines[failed + 1 : failed + 4] == [
-        *("Its last lines on stderr:", "  out of luck", "  It is skipped."),
+        *("Its last lines on stderr:", "  out of luck", "  Skipping it."),
     ]
     assert "2/8 runs" in lines[failed + 4]
     display.stop()
@@ -156,7 +156,7 @@ def test_a_failure_stays_above_the_bar(terminal: Terminal) -> None:
 
 def test_what_a_target_logged_is_no_markup(terminal: Terminal) -> None:
     display = start(terminal)
-    display.fail("a", JOB, MoroccoError("[bold]no[/] [/nonsense]"), "It is skipped.")
+    display.fail("a", JOB, MoroccoError("[bold]no[/] [/nonsense]"), "Skipping it.")
     assert "morocco: parus/20_4_01 failed: [bold]no[/] [/nonsense]" in terminal.shown
     display.stop()
 
@@ -190,11 +190,11 @@ def test_a_quiet_terminal_shows_failures_and_warnings_alone(terminal: Terminal) 
     display.say("Done.")
     display.warn(JOB, "It is hot.")
     display.finish("a", JOB, 1, 60)
-    display.fail("a", JOB, MoroccoError("No."), "It is skipped.")
+    display.fail("a", JOB, MoroccoError("No."), "Skipping it.")
     display.stop()
     assert terminal.getvalue() == (
         "morocco: warning: parus/20_4_01: It is hot.\n"
-        "morocco: parus/20_4_01 failed: No.\n  It is skipped.\n"
+        "morocco: parus/20_4_01 failed: No.\n  Skipping it.\n"
     )
 
 
@@ -243,9 +243,9 @@ def test_a_run_that_is_tried_again_is_told_in_one_line(file: StringIO) -> None:
 
 def test_a_run_that_was_given_up_is_told_with_its_last_words(file: StringIO) -> None:
     display = start(file)
-    display.fail("a", JOB, TimedOut("It took too long.\n  log"), "It is skipped.")
+    display.fail("a", JOB, TimedOut("It took too long.\n  log"), "Skipping it.")
     assert file.getvalue() == (
-        "morocco: parus/20_4_01 failed: It took too long.\n  log\n  It is skipped.\n"
+        "morocco: parus/20_4_01 failed: It took too long.\n  log\n  Skipping it.\n"
     )
 
 
