@@ -84,14 +84,14 @@ def sizes(context: CheckContext) -> Iterator[Detail]:
             yield Detail.about(others)
 
 
-@rule("NO", good="every log can be read", bad="these logs cannot be read", todo=REMEASURE)
+@rule("NO", good="every log can be read", bad="these logs cannot be read")
 def readable(context: CheckContext) -> Iterator[Detail]:
     for entry in context.entries:
         if entry.log is None and not _is_backward(entry):
             yield Detail.about([entry], entry.fault or "")
 
 
-@rule("NO", good="time runs forward in every log", bad="time runs backward", todo=REMEASURE)
+@rule("NO", good="time runs forward in every log", bad="time runs backward")
 def forward(context: CheckContext) -> Iterator[Detail]:
     for entry in context.entries:
         if _is_backward(entry):
@@ -120,12 +120,7 @@ def cadence(context: CheckContext) -> Iterator[Detail]:
             yield Detail.about([log], what)
 
 
-@rule(
-    "NO",
-    good="every log has readings",
-    bad="no readings at all, the process was not found",
-    todo=REMEASURE,
-)
+@rule("NO", good="every log has readings", bad="no readings at all, the process was not found")
 def readings(context: CheckContext) -> Iterator[Detail]:
     for log in context.logs:
         if not has_reading(log):
@@ -161,7 +156,7 @@ MAX_CONCURRENT = 500
 """More runs than any cluster runs at once; bounds the time that a forged zip can take."""
 
 
-@rule("NO", good="no log is a copy of another", bad="these logs are copies", todo=REMEASURE)
+@rule("NO", good="no log is a copy of another", bad="these logs are copies")
 def copies(context: CheckContext) -> Iterator[Detail]:
     """Judge byte-for-byte copies, and copies that were shifted in time."""
     by_digest: dict[str, Log] = {}

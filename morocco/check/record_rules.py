@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import partial
 
 from morocco.check.context import CheckContext
 from morocco.check.profile import Machine
@@ -11,6 +12,8 @@ from morocco.check.rule import REMEASURE, rule
 from morocco.logs.log import Log, group_by_task
 from morocco.logs.record import GPU_IN_USE, TIME_TOLERANCE, RunRecord
 from morocco.util.units import GIB, format_bytes, plural
+
+record_rule = partial(rule, needs_records=True)
 
 MEMORY_TOLERANCE = 0.1
 """A machine of 96 GB reports a few per cent less."""
@@ -30,13 +33,7 @@ def records(context: CheckContext) -> Iterator[Detail]:
     )
 
 
-@rule(
-    "NO",
-    good="every record belongs to its log",
-    bad="the record belongs to another run",
-    todo=REMEASURE,
-    needs_records=True,
-)
+@record_rule("NO", good="every record belongs to its log", bad="the record belongs to another run")
 def same_run(context: CheckContext) -> Iterator[Detail]:
     for log, record in context.recorded():
         what = ", ".join(_find_contradictions(log, record))
@@ -60,12 +57,11 @@ def _find_contradictions(log: Log, record: RunRecord) -> Iterator[str]:
         yield f"the record says {record.run_time:.2f} s, the log {log.run_time:.2f} s"
 
 
-@rule(
+@record_rule(
     "NO",
     good="each task was measured on one kind of machine",
     bad="one task was measured on different machines",
     todo=f"choose one machine; {REMEASURE}",
-    needs_records=True,
 )
 def one_machine(context: CheckContext) -> Iterator[Detail]:
     for runs in _group_by_task(context):
@@ -93,24 +89,22 @@ def _join(values: Iterable[str | float | None]) -> str:
     return ", ".join(str(value) for value in values if value)
 
 
-@rule(
+@record_rule(
     "NO",
     good="each task was measured with one image",
     bad="one task was measured with different images",
     todo=f"choose one image; {REMEASURE}",
-    needs_records=True,
 )
 def one_image(context: CheckContext) -> Iterator[Detail]:
     for runs in _group_by_task(context):
         yield from _find_different(runs, lambda record: {"image": record.image})
 
 
-@rule(
+@record_rule(
     "NO",
     good="each task was measured on one data file",
     bad="one task was measured on different data",
     todo=f"choose one DATA_DIR; {REMEASURE}",
-    needs_records=True,
 )
 def one_input(context: CheckContext) -> Iterator[Detail]:
     for runs in _group_by_task(context):
@@ -137,12 +131,11 @@ def _find_different(
     return details
 
 
-@rule(
+@record_rule(
     "warn",
     good="nobody else was on the GPUs before a run started",
     bad="other processes were on the GPU before the run started",
     todo=f"stop them; {REMEASURE}",
-    needs_records=True,
 )
 def foreign_load(context: CheckContext) -> Iterator[Detail]:
     def list_processes(record: RunRecord) -> Iterable[str]:
@@ -152,12 +145,11 @@ def foreign_load(context: CheckContext) -> Iterator[Detail]:
     return _judge_each(context, list_processes)
 
 
-@rule(
+@record_rule(
     "warn",
     good="`morocco bench` gave no other warnings",
     bad="`morocco bench` gave warnings",
     todo="do as the warnings say",
-    needs_records=True,
 )
 def warnings(context: CheckContext) -> Iterator[Detail]:
     def find_own(record: RunRecord) -> Iterator[str]:
@@ -168,12 +160,11 @@ def warnings(context: CheckContext) -> Iterator[Detail]:
     return _judge_each(context, find_own)
 
 
-@rule(
+@record_rule(
     "warn",
     good="the suite asks for no other machine",
     bad="not the machine of the suite, so the numbers are not comparable",
     todo="measure on the machine that the suite asks for",
-    needs_records=True,
 )
 def reference_machine(context: CheckContext) -> Iterator[Detail]:
     machine = context.profile.machine

@@ -33,6 +33,7 @@ class Rule:
     bad: str
     """What does not hold; the details follow."""
     todo: str
+    """What to do about it; by default, measure again."""
     needs_records: bool = False
     """Whether the rule can judge nothing without run records."""
 
@@ -46,7 +47,12 @@ class Rule:
 
 
 def rule(
-    severity: Severity, *, good: str, bad: str, todo: str, needs_records: bool = False
+    severity: Severity,
+    *,
+    good: str,
+    bad: str,
+    todo: str = REMEASURE,
+    needs_records: bool = False,
 ) -> Callable[[Judge], Rule]:
     """Turn a function into a rule whose id is its name with hyphens; see `Rule` for the texts."""
 

@@ -33,7 +33,6 @@ _MAX_READINGS = 100_000
     "NO",
     good="the clock starts with the task",
     bad="the clock started after the task had loaded, so the speed is too high",
-    todo=REMEASURE,
 )
 def late_clock(context: CheckContext) -> Iterator[Detail]:
     for model in context.models:
@@ -52,7 +51,7 @@ def _format_range(sizes: Sequence[float]) -> str:
     return low if low == high else f"{low} to {high}"
 
 
-@rule("NO", good="every run finished", bad="these runs failed or were cut off", todo=REMEASURE)
+@rule("NO", good="every run finished", bad="these runs failed or were cut off")
 def finished(context: CheckContext) -> Iterator[Detail]:
     """Judge by the record or, without one, by the signs of a run that was cut off."""
     for of_task in group_by_task(context.logs).values():
@@ -147,12 +146,7 @@ def work(context: CheckContext) -> Iterator[Detail]:
             yield Detail.about(group.long.logs, f"{what}, --input-size {short.enough} would do")
 
 
-@rule(
-    "warn",
-    good="the speed is about the same in all runs of a size",
-    bad="the speed varies",
-    todo=REMEASURE,
-)
+@rule("warn", good="the speed is about the same in all runs of a size", bad="the speed varies")
 def spread(context: CheckContext) -> Iterator[Detail]:
     """Judge groups with too wide a spread; yield each run far from their median speed."""
     limit = context.profile.thresholds.spread
