@@ -14,7 +14,7 @@ from morocco.bench.writers import clear_part
 from morocco.errors import DataError, EngineError, MoroccoError, TargetError
 from morocco.suite.plan import OVERHEAD, Block, Forecast, Job, Model
 from morocco.suite.resume import Doubtful, Finished, read_state
-from morocco.targets.factory import refuse_no_image
+from morocco.targets.factory import check_image_name
 from morocco.targets.options import RunOptions
 from morocco.targets.process import kill_orphans
 from morocco.targets.target import EXEC_PREFIX, OnPull, is_process
@@ -86,7 +86,7 @@ def _find_command(target: str) -> str:
     try:
         words = shlex.split(target.removeprefix(EXEC_PREFIX))
     except ValueError as error:
-        raise TargetError(f"Cannot read the command {target!r}: {error}.") from None
+        raise TargetError(f"Cannot parse the command {target!r}: {error}.") from None
     program = shutil.which(words[0]) if words else None
     if program is None:
         raise TargetError(f"{target}: command not found.")
@@ -99,7 +99,7 @@ def _prepare_images(
     from morocco.targets.engine import connect, ensure_image
 
     for image in images:
-        refuse_no_image(image)
+        check_image_name(image)
     with closing(connect()) as client:
         return _map_all(
             images,

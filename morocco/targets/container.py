@@ -1,4 +1,4 @@
-"""The streams of a container: one socket for its input and, framed, for all it prints."""
+"""Containers as targets, fed and drained through one socket."""
 
 from __future__ import annotations
 
@@ -27,8 +27,8 @@ from morocco.targets.engine import (
     SUITE_LABEL,
     connect,
     engine_errors,
-    engine_name,
     ensure_image,
+    read_engine_name,
     root_cause,
 )
 from morocco.targets.options import RunOptions, format_cores, parse_env
@@ -42,23 +42,24 @@ from morocco.targets.target import (
 from morocco.util.units import Seconds
 
 _READ_SIZE = 1024 * 1024
-_HEADER = struct.Struct(">BxxxL")  # of a frame: channel, length
+_HEADER = struct.Struct(">BxxxL")  # of a frame: channel, length of the payload
+_WATCHER_TIMEOUT: Seconds = 1
 _CHANNELS: dict[int, Channel] = {1: "stdout", 2: "stderr"}
 
 
 class AttachedStreams:
-    """The raw socket of the engine's attach call; fed by one thread and drained by another."""
+    """The raw socket of the engine's attach call, written by one thread and read by another."""
 
     def __init__(self, attached: socket.socket) -> None:
         self._socket = attached
-        self._socket.settimeout(None)  # a model may be silent for as long as it likes
+        self._socket.settimeout(None)  # a model may stay silent for any length of time
 
     def write(self, data: bytes) -> None:
-        """Feed all of `data`; OSError when nobody reads any more."""
+        """Feed all of `data`; raises OSError when nobody reads any more."""
         self._socket.sendall(data)
 
     def close_input(self) -> None:
-        """Shut the writing side, which ends the container's input."""
+        """Shut down the write side, which ends the container's input."""
         with suppress(OSError):
             self._socket.shutdown(socket.SHUT_WR)
 
@@ -67,17 +68,17 @@ class AttachedStreams:
         return demultiplex(iter(lambda: self._socket.recv(_READ_SIZE), b""))
 
     def close(self) -> None:
-        """Close the socket and wake the threads that wait in it."""
+        """Close the socket and wake the threads that wait on it."""
         with suppress(OSError):
             self._socket.shutdown(socket.SHUT_RDWR)
         self._socket.close()
 
 
 def demultiplex(chunks: Iterator[bytes]) -> Iterator[tuple[Channel, bytes]]:
-    """Yield the payload of the engine's frames, of whatever size the chunks are.
+    """Yield the payloads of the engine's frames, however the stream is cut into chunks.
 
-    The format is that of the engine's attach call: a header of 8 bytes (channel, 0, 0, 0, length
-    as big-endian uint32) before each payload.
+    The format is that of the Docker API's ContainerAttach: before each payload a header of 8 bytes
+    (channel, 0, 0, 0, length as big-endian uint32).
     """
     header, channel, left = b"", 0, 0
     for chunk in chunks:
@@ -105,13 +106,13 @@ class ContainerTarget:
         gpus: Sequence[tuple[int, str]],
         on_pull: OnPull,
     ) -> None:
-        """`gpus` are the (index, UUID) of the GPUs that the container is given."""
+        """`gpus` are the (index, UUID) of the GPUs that are handed to the container."""
         self._image = image
         self._arguments = list(arguments)
         self._options = options
         self._gpus = list(gpus)
         self._on_pull = on_pull
-        # Chosen here, so that it can be removed even if the answer to `create` never came.
+        # Chosen here, so that the container can be removed even if `create` never answers.
         self._name = f"morocco-{uuid.uuid4().hex[:12]}"
         self._connected: DockerClient | None = None
         self._attached: AttachedStreams | None = None
@@ -131,10 +132,10 @@ class ContainerTarget:
             self._remove(self._connected)
 
     def prepare(self) -> None:
-        """Create the container, its image pulled where needed, and attach to its streams."""
+        """Pull the image if necessary, create the container and attach to its streams."""
         self._connected = connect()
-        with engine_errors("Cannot ask the engine what it is"):
-            engine = engine_name(self._client)
+        with engine_errors("Cannot query the engine's version"):
+            engine = read_engine_name(self._client)
         image = ensure_image(
             self._client, self._image, self._options.container.pull, self._show_pull
         )
@@ -147,9 +148,9 @@ class ContainerTarget:
             _list_limits(self._options),
         )
         with engine_errors(f"Cannot create a container of {self._image}"):
-            self._go_on()
+            self._check_killed()
             self._container: Container = self._client.containers.create(
-                image, self._arguments, **self._settings(engine)
+                image, self._arguments, **self._build_settings(engine)
             )
             attached = self._client.api.attach_socket(
                 self._name, params={"stdin": 1, "stdout": 1, "stderr": 1, "stream": 1}
@@ -157,14 +158,14 @@ class ContainerTarget:
         self._attached = AttachedStreams(attached._sock)
 
     def _show_pull(self, event: PullEvent) -> None:
-        self._go_on()
+        self._check_killed()
         self._on_pull(event)
 
-    def _go_on(self) -> None:
+    def _check_killed(self) -> None:
         if self._killed.is_set():
-            raise EngineError("The preparation was broken off.")
+            raise EngineError("The preparation was cancelled.")
 
-    def _settings(self, engine: str) -> dict[str, Any]:
+    def _build_settings(self, engine: str) -> dict[str, Any]:
         options, container = self._options, self._options.container
         labels = {LABEL: str(os.getpid())}
         if options.suite is not None:
@@ -183,20 +184,20 @@ class ContainerTarget:
             "security_opt": ["no-new-privileges"],
             # The default driver would write every prediction to the engine's disk as well.
             "log_config": LogConfig(type="none"),
-            "device_requests": self._device_requests(engine),
+            "device_requests": self._build_device_requests(engine),
         }
 
-    def _device_requests(self, engine: str) -> list[DeviceRequest]:
+    def _build_device_requests(self, engine: str) -> list[DeviceRequest]:
         if not self._gpus:
             return []
-        if engine.startswith("Podman"):  # which ignores the other form without a word
+        if engine.startswith("Podman"):  # it silently ignores the other form
             names = [f"nvidia.com/gpu={index}" for index, _ in self._gpus]
             return [DeviceRequest(driver="cdi", device_ids=names)]
         uuids = [uuid for _, uuid in self._gpus]
         return [DeviceRequest(device_ids=uuids, capabilities=[["gpu"]])]
 
     def start(self) -> Seconds:
-        """Start the container; the engine answers a few ms after the new program was loaded."""
+        """Start the container; the engine answers a few ms after the program was loaded."""
         self._start_asked = time.time()
         failed = f"Cannot start {self._image}"
         with engine_errors(failed):
@@ -210,48 +211,50 @@ class ContainerTarget:
     def _explain(self, message: str) -> EngineError | TargetError:
         if "could not select device driver" in message or "nvidia-container" in message:
             return EngineError(
-                f"{message}. Docker cannot hand out GPUs: install the NVIDIA Container Toolkit and "
-                "restart the engine, or measure on the CPU with --gpus none."
+                f"{message}. Docker cannot give GPUs to containers: install the NVIDIA Container "
+                "Toolkit and restart the engine, or measure on the CPU with --gpus none."
             )
         if "network" in message and "not found" in message:
-            return EngineError(f"{message}. See `docker network ls`, or leave out --network.")
+            return EngineError(
+                f"{message}. List networks with `docker network ls`, or omit --network."
+            )
         return TargetError(
-            f"{message}. The container's command cannot be run: check ENTRYPOINT and CMD of the "
-            "image."
+            f"{message}. The container's command cannot be run: check the image's ENTRYPOINT and "
+            "CMD."
         )
 
     def find_pid(self) -> int | None:
-        """Return the main process as this machine sees it.
+        """Return the main process as seen from this machine, None if it has ended.
 
-        EngineError where the engine's processes are not visible from here.
+        Raises EngineError if the engine's processes are not visible from here.
         """
-        state = self._state()
+        state = self._read_state()
         while state["Pid"] == 0 and state["Status"] in ("created", "running"):
             time.sleep(0.01)
-            state = self._state()
+            state = self._read_state()
         pid = int(state["Pid"])
         if pid == 0:
             return None
         created = created_at(pid)
         if created is not None and created < self._start_asked - 10:
             raise EngineError(
-                "The processes of the container are not visible from here: run morocco on the "
-                "engine's host, or in a container with --pid=host."
+                "The container's processes are not visible from here: run morocco on the engine's "
+                "host, or in a container with --pid=host."
             )
         self._watch_end(pid)
         return pid
 
-    def _state(self) -> dict[str, Any]:
-        with engine_errors("Cannot ask the engine about the container"):
+    def _read_state(self) -> dict[str, Any]:
+        with engine_errors("Cannot query the container's state"):
             self._container.reload()
         state: dict[str, Any] = self._container.attrs["State"]
         return state
 
     def _watch_end(self, pid: int) -> None:
-        """Note the moment the process ends: the engine tells of it some 25 ms later."""
+        """Note the moment the process ends, which the engine reports some 25 ms later."""
         try:
             handle = os.pidfd_open(pid)
-        except OSError:  # an old kernel, or a sandbox; `wait` then asks the engine
+        except OSError:  # an old kernel or a sandbox: `wait` then takes the engine's time
             return
 
         def watch() -> None:
@@ -269,32 +272,32 @@ class ContainerTarget:
         self._streams.write(data)
 
     def close_input(self) -> None:
-        """Shut the writing side, which ends the container's input."""
+        """Shut down the write side, which ends the container's input."""
         self._streams.close_input()
 
     def unread_input(self) -> int:
-        """Return 0: what lies in the engine's own buffers cannot be seen."""
+        """Return 0: what the engine still buffers cannot be known."""
         return 0
 
     def output(self) -> Iterator[tuple[Channel, bytes]]:
-        """Yield stdout and stderr as they come; the engine mixes them into frames."""
+        """Yield stdout and stderr as they come."""
         return self._streams.output()
 
     def wait(self) -> Exit:
-        """Wait for the end; EngineError if the engine goes away before."""
+        """Wait for the end; raises EngineError if the engine goes away first."""
         with engine_errors(f"While {self._image} was running"):
             status = self._client.api.wait(self._name, timeout=None)
-        state = self._state()
+        state = self._read_state()
         if self._watcher is not None:
-            self._watcher.join(timeout=1)
+            self._watcher.join(_WATCHER_TIMEOUT)
         if self._ended is None:
-            self._ended = _monotonic(state["FinishedAt"])
-        # The main process may have ended before the engine said that it runs.
+            self._ended = _to_monotonic(state["FinishedAt"])
+        # The main process may have ended before the engine reported that it runs.
         ended = max(self._ended, self._started)
         return Exit(int(status["StatusCode"]), ended, bool(state.get("OOMKilled")))
 
     def kill(self) -> None:
-        """Kill all processes of the container, or end its preparation."""
+        """Kill all processes of the container, or cancel its preparation."""
         self._killed.set()
         if self._connected is None:
             return
@@ -304,13 +307,13 @@ class ContainerTarget:
     @property
     def _streams(self) -> AttachedStreams:
         if self._attached is None:
-            raise RuntimeError("prepare() comes first")
+            raise RuntimeError("call prepare() first")
         return self._attached
 
     @property
     def _client(self) -> DockerClient:
         if self._connected is None:
-            raise RuntimeError("prepare() comes first")
+            raise RuntimeError("call prepare() first")
         return self._connected
 
     def _remove(self, client: DockerClient) -> None:
@@ -320,20 +323,21 @@ class ContainerTarget:
             pass
         except APIError as error:
             raise EngineError(
-                f"Cannot remove the container: {root_cause(error).rstrip('.')}. Do it yourself: "
+                f"Cannot remove the container: {root_cause(error).rstrip('.')}. Remove it with: "
                 f"docker rm -f {self._name}"
             ) from None
         except RequestException as error:
             raise EngineError(
                 f"The connection to the Docker engine is lost ({root_cause(error)}). The container "
-                f"may still be there; once the engine runs again: docker rm -f {self._name}"
+                "may still exist; once the engine is running again, remove it with: "
+                f"docker rm -f {self._name}"
             ) from None
         finally:
             client.close()
 
 
 def _list_limits(options: RunOptions) -> dict[str, str]:
-    """Return the limits that were set, for the record."""
+    """Return the limits that were set, for the run record."""
     container = options.container
     limits = {
         "network": container.network,
@@ -345,8 +349,8 @@ def _list_limits(options: RunOptions) -> dict[str, str]:
     return {name: limit for name, limit in limits.items() if limit is not None}
 
 
-def _monotonic(engine_time: str) -> Seconds:
-    """Return a time of the engine (RFC 3339 with nanoseconds) on the monotonic clock."""
+def _to_monotonic(engine_time: str) -> Seconds:
+    """Return a time of the engine (RFC 3339, nanoseconds, UTC) on the monotonic clock."""
     seconds, _, fraction = engine_time.rstrip("Z").partition(".")
     whole = datetime.fromisoformat(seconds).replace(tzinfo=timezone.utc).timestamp()
     return whole + float(f"0.{fraction or 0}") - time.time() + time.monotonic()

@@ -1,11 +1,11 @@
-"""The container engine: reach it, know what it is, have an image ready."""
+"""The container engine: connecting, images, leftovers of killed runs."""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from urllib.parse import urlsplit
 
 import docker
@@ -20,35 +20,32 @@ from morocco.hardware.host import is_alive_since
 from morocco.targets.options import PullPolicy
 from morocco.targets.target import OnPull, PullEvent
 
-if TYPE_CHECKING:
-    from docker import DockerClient
-
 LABEL = "morocco"
-"""On every container that morocco starts, so that a forgotten one can be found: its process."""
+"""Label on every container that morocco starts: the id of the morocco process."""
 SUITE_LABEL = "morocco.suite"
-"""On those of a suite: which one."""
+"""Label on the containers of a suite: which suite."""
 
 _LOCAL_HOSTS = ("localhost", "127.0.0.1", "::1")
-_TIMEOUT = 600
-"""Seconds: starting a container on a cold disk, or a silent stretch of a pull, may take minutes."""
+_ANSWER_TIMEOUT = 600
+"""Seconds: a start from a cold disk, or a silent stretch of a pull, may take minutes."""
 
 
 def connect() -> DockerClient:
-    """Return a client of the engine; EngineError if it is away or not on this machine."""
+    """Return a client; raises EngineError if the engine is down or on another machine."""
     try:
         if not _is_local(str(parse_host(_address()))):
-            raise _elsewhere()
-        client = docker.from_env(timeout=_TIMEOUT)
+            raise _not_local()
+        client = docker.from_env(timeout=_ANSWER_TIMEOUT)
         system = client.info()
     except (DockerException, RequestException, ValueError) as error:
         raise EngineError(
             f"Cannot reach the Docker engine at {_address()}: {root_cause(error)}. Start it "
             "(sudo systemctl start docker), join the group `docker`, or set DOCKER_HOST. Without "
-            "an engine, morocco measures a bare process: exec:COMMAND."
+            "an engine, morocco can measure a bare process: exec:COMMAND."
         ) from None
     if system.get("OperatingSystem") == "Docker Desktop":
         client.close()
-        raise _elsewhere()
+        raise _not_local()
     return client
 
 
@@ -57,15 +54,15 @@ def _is_local(address: str) -> bool:
     return "unix" in url.scheme or url.hostname in _LOCAL_HOSTS
 
 
-def _elsewhere() -> EngineError:
+def _not_local() -> EngineError:
     return EngineError(
-        f"The engine at {_address()} runs on another machine (or in the virtual machine of Docker "
-        "Desktop), where morocco cannot see the processes it measures. Run morocco on the engine's "
+        f"The engine at {_address()} runs on another machine (or in Docker Desktop's virtual "
+        "machine), where morocco cannot see the processes it measures. Run morocco on the engine's "
         "own Linux host."
     )
 
 
-def engine_name(client: DockerClient) -> str:
+def read_engine_name(client: DockerClient) -> str:
     """Return name and version: `Docker Engine 20.10.24`, `Podman Engine 4.9.3`."""
     version = client.version()
     components = version.get("Components") or [{"Name": "Engine", **version}]
@@ -75,7 +72,7 @@ def engine_name(client: DockerClient) -> str:
 
 
 def ensure_image(client: DockerClient, name: str, policy: PullPolicy, on_pull: OnPull) -> Image:
-    """Return the image, pulled first where the policy says so."""
+    """Return the image, pulled first if the policy says so."""
     if policy != "always":
         try:
             with engine_errors(f"Cannot look up the image {name}"):
@@ -84,7 +81,7 @@ def ensure_image(client: DockerClient, name: str, policy: PullPolicy, on_pull: O
             if policy == "never":
                 raise EngineError(
                     f"There is no image {name} on this machine. Build it, or let morocco pull it "
-                    "(--pull missing)."
+                    "with --pull missing."
                 ) from None
     try:
         return _pull(client, name, on_pull)
@@ -98,13 +95,13 @@ def _pull(client: DockerClient, name: str, on_pull: OnPull) -> Image:
         for event in client.api.pull(repository, tag or "latest", stream=True, decode=True):
             if "error" in event:
                 raise _not_pullable(name, event["error"])
-            on_pull(_pull_event(event))
+            on_pull(_parse_pull_event(event))
         return client.images.get(name)
     except (APIError, RequestException) as error:
         raise _not_pullable(name, root_cause(error)) from None
 
 
-def _pull_event(event: dict[str, Any]) -> PullEvent:
+def _parse_pull_event(event: dict[str, Any]) -> PullEvent:
     detail = event.get("progressDetail") or {}
     return PullEvent(
         event.get("id", ""),
@@ -116,18 +113,18 @@ def _pull_event(event: dict[str, Any]) -> PullEvent:
 
 def _not_pullable(name: str, cause: str) -> EngineError:
     return EngineError(
-        f"The image {name} cannot be pulled: {cause.rstrip('.')}. Check its name, or `docker "
-        "login` if it is private; an image of this machine needs no --pull."
+        f"The image {name} cannot be pulled: {cause.rstrip('.')}. Check its name; for a private "
+        "image, run `docker login` first; for a local image, omit --pull."
     )
 
 
 class _Missing(EngineError):
-    """The thing asked for is not there."""
+    """The engine has no such object."""
 
 
 @contextmanager
 def engine_errors(failed: str) -> Iterator[None]:
-    """Turn what the engine raises, or the way to it, into an EngineError; `failed` begins it."""
+    """Turn errors of the engine, and of the connection to it, into EngineError("{failed}: …")."""
     try:
         yield
     except (NotFound, ImageNotFound) as error:
@@ -136,13 +133,13 @@ def engine_errors(failed: str) -> Iterator[None]:
         raise EngineError(f"{failed}: {root_cause(error)}") from None
     except (RequestException, OSError) as error:
         raise EngineError(
-            f"{failed}: the connection to the Docker engine is lost ({root_cause(error)}). Look "
-            "at its log: journalctl -u docker."
+            f"{failed}: the connection to the Docker engine is lost ({root_cause(error)}). See its "
+            "log: journalctl -u docker."
         ) from None
 
 
 def root_cause(error: BaseException) -> str:
-    """Return the innermost reason, without the wrappings of HTTP."""
+    """Return the innermost reason, without the layers of HTTP errors around it."""
     if isinstance(error, APIError) and error.explanation:
         return str(error.explanation).strip()
     while True:
@@ -158,14 +155,13 @@ def _address() -> str:
     return os.environ.get("DOCKER_HOST") or "unix:///var/run/docker.sock"
 
 
-_GOING = (404, 409)
-"""What the engine answers of a container that is gone, or is being removed by itself."""
+_ALREADY_REMOVED = (404, 409)
+"""The engine's answers for a container that is gone, or that it is removing already."""
 
 
 def remove_containers(client: DockerClient, suite: str) -> int:
-    """Remove the containers of a suite whose morocco is gone, and return how many they were."""
-
-    with engine_errors("Cannot look for containers of a killed run"):
+    """Remove the containers of a suite whose morocco process is gone; return how many."""
+    with engine_errors("Cannot list the containers of killed runs"):
         found = client.api.containers(all=True, filters={"label": f"{SUITE_LABEL}={suite}"})
         orphans = [
             box for box in found if not is_alive_since(int(box["Labels"][LABEL]), box["Created"])
@@ -176,10 +172,8 @@ def remove_containers(client: DockerClient, suite: str) -> int:
 
 
 def _remove(client: DockerClient, container: str) -> None:
-    from docker.errors import APIError
-
     try:
         client.api.remove_container(container, v=True, force=True)
     except APIError as error:
-        if error.status_code not in _GOING:
+        if error.status_code not in _ALREADY_REMOVED:
             raise

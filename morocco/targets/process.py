@@ -1,4 +1,4 @@
-"""A bare process as the target: for machines without a container engine, and for Apptainer."""
+"""Bare processes as targets: for machines without a container engine, and for Apptainer."""
 
 from __future__ import annotations
 
@@ -25,13 +25,13 @@ from morocco.util.units import Seconds
 _READ_SIZE = 1024 * 1024
 _SIGKILLED = 128 + signal.SIGKILL
 _MARK = "MOROCCO_TARGET"
-"""In the environment of the process and of all it starts, so that none of them can hide."""
-_PATIENCE: Seconds = 5
-"""For killed processes to vanish: those that hold a GPU take their time."""
+"""Variable in the environment of the process and of all its descendants, to find them by."""
+_KILL_TIMEOUT: Seconds = 5
+"""Killed processes that hold a GPU take a while to vanish."""
 
 
 class ProcessTarget:
-    """A command of this machine, in a session of its own, so that Ctrl-C reaches only morocco."""
+    """A command on this machine, in its own session, so that Ctrl-C reaches only morocco."""
 
     def __init__(
         self,
@@ -41,16 +41,16 @@ class ProcessTarget:
         cores: Collection[int] = (),
         suite: str | None = None,
     ) -> None:
-        """`command` is split as a shell would; `env` is its whole environment.
+        """`command` is split as by a shell; `env` is its whole environment.
 
-        It may use these `cores`, all for none, and belongs to this suite.
+        The process may use only `cores`; empty means all.
         """
         try:
             self._args = [*shlex.split(command), *arguments]
         except ValueError as error:
-            raise TargetError(f"Cannot read the command {command!r}: {error}.") from None
+            raise TargetError(f"Cannot parse the command {command!r}: {error}.") from None
         if len(self._args) == len(arguments):
-            raise TargetError(f"{EXEC_PREFIX} needs a command, as in 'exec:python infer.py'.")
+            raise TargetError(f"{EXEC_PREFIX} needs a command, such as 'exec:python infer.py'.")
         limits = {"cpuset": format_cores(tuple(cores))} if cores else {}
         self.identity = Identity(EXEC_PREFIX + command, command=tuple(self._args), limits=limits)
         self._cores = cores
@@ -73,14 +73,14 @@ class ProcessTarget:
         self.close_input()
 
     def prepare(self) -> None:
-        """Nothing to do."""
+        """Do nothing."""
 
     def start(self) -> Seconds:
-        """Start the process; TargetError where the command cannot be run."""
-        # The read end stays open here too, so that what the target left unread can be counted.
+        """Start the process; raises TargetError if the command cannot be run."""
+        # The read end stays open here too, to count what the target leaves unread.
         self._stdin_read_end, self._stdin = os.pipe()
         self._oom_kills = count_oom_kills()
-        if self._cores:  # of this thread alone, which starts the process and does nothing else
+        if self._cores:  # of this thread only, which does nothing but start the process
             os.sched_setaffinity(0, self._cores)
         try:
             self._process = subprocess.Popen(
@@ -114,7 +114,7 @@ class ProcessTarget:
             self._stdin = -1
 
     def unread_input(self) -> int:
-        """Return how many bytes are left in the pipe, and end a `write` that waits for it."""
+        """Return how many bytes are left in the pipe, and end any `write` that waits for it."""
         if self._stdin_read_end < 0:
             return 0
         count = array.array("i", [0])
@@ -136,7 +136,7 @@ class ProcessTarget:
                         selector.unregister(key.fileobj)
 
     def wait(self) -> Exit:
-        """Wait for the process, then end what it left behind, as a container's end does."""
+        """Wait for the process, then kill what it left behind, as the end of a container does."""
         pid = self._running.pid
         os.waitid(os.P_PID, pid, os.WEXITED | os.WNOWAIT)
         ended = time.monotonic()
@@ -146,18 +146,18 @@ class ProcessTarget:
         return Exit(code, ended, out_of_memory=code == _SIGKILLED and self._kernel_killed())
 
     def kill(self) -> None:
-        """Kill the process and all it has started, in whatever session that is now."""
+        """Kill the process and all its descendants, whatever session they are in now."""
         if self._process is not None and self._process.returncode is None:
             self._kill_all()
 
     @property
     def _running(self) -> subprocess.Popen[bytes]:
         if self._process is None:
-            raise RuntimeError("start() comes first")
+            raise RuntimeError("call start() first")
         return self._process
 
     def _kill_all(self) -> None:
-        # Not waited for yet, so the number of the group cannot belong to anybody else.
+        # Not waited for yet, so the group id cannot have been reused.
         with suppress(ProcessLookupError, PermissionError):
             os.killpg(self._running.pid, signal.SIGKILL)
         _kill_until_gone(lambda: list(_find_marked(self._mark)))
@@ -173,7 +173,7 @@ class ProcessTarget:
 
 
 def kill_orphans(suite: str) -> int:
-    """End all processes of a suite whose morocco is gone, and return how many they were."""
+    """Kill the processes of a suite whose morocco process is gone; return how many."""
     found = set()
 
     def find() -> list[int]:
@@ -191,7 +191,7 @@ def _is_orphan(pid: int, mark: str) -> bool:
 
 
 def _kill_until_gone(find: Callable[[], list[int]]) -> None:
-    deadline = time.monotonic() + _PATIENCE
+    deadline = time.monotonic() + _KILL_TIMEOUT
     while (left := find()) and time.monotonic() < deadline:
         for pid in left:
             with suppress(ProcessLookupError, PermissionError):
@@ -200,11 +200,11 @@ def _kill_until_gone(find: Callable[[], list[int]]) -> None:
 
 
 def _find_marked(start: str) -> dict[int, str]:
-    """Return the living processes with a mark in their environment that begins so, and it."""
+    """Return the marks that begin with `start`, by the process that has one."""
     variable = f"{_MARK}={start}".encode()
     found = {}
     for environ in Path("/proc").glob("[0-9]*/environ"):
-        with suppress(OSError):  # gone by now, or another user's
+        with suppress(OSError):  # gone, or another user's
             for setting in environ.read_bytes().split(b"\0"):
                 if setting.startswith(variable):
                     found[int(environ.parent.name)] = setting.decode().partition("=")[2]

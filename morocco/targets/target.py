@@ -22,37 +22,37 @@ class Exit:
     """How the main process of a target ended."""
 
     code: int
-    """As the shell tells it: 128 + signal for a process that was killed by a signal."""
+    """As in a shell: 128 + signal for a process that was killed by a signal."""
     ended: Seconds
-    """When, on the monotonic clock."""
+    """On the monotonic clock."""
     out_of_memory: bool = False
-    """Whether the kernel killed a process of it for memory."""
+    """Whether the kernel killed one of its processes for lack of memory."""
 
 
 @dataclass(frozen=True)
 class Identity:
-    """What ran, as it goes into the run record."""
+    """What ran, as it stands in the run record."""
 
     target: str
-    """As it was given."""
+    """As given on the command line."""
     command: tuple[str, ...] = ()
-    """What a bare process was started with, or a container was given as arguments."""
+    """The command of a bare process, or the arguments of a container."""
     image_id: str | None = None
     image_digests: tuple[str, ...] = ()
     engine: str | None = None
     """Name and version."""
     limits: Mapping[str, str] = field(default_factory=dict)
-    """Memory, CPUs, shared memory and network, where they were set."""
+    """Memory, CPUs, cores, shared memory and network, where they were set."""
 
 
 @dataclass(frozen=True)
 class PullEvent:
-    """One step of a pull."""
+    """One step of pulling an image."""
 
     layer: str
     status: str
     current: int
-    """Bytes so far; 0 where the engine does not tell."""
+    """Bytes so far; 0 if the engine does not report them."""
     total: int
 
 
@@ -60,41 +60,41 @@ OnPull = Callable[[PullEvent], None]
 
 
 class Target(Protocol):
-    """A target: entered, prepared, started once, fed and drained, and left."""
+    """A target is entered, prepared, started once, fed and drained, and left."""
 
     def __enter__(self) -> Target:
-        """Do nothing yet: what `prepare` begins, `__exit__` ends."""
+        """Do nothing yet: `prepare` acquires what `__exit__` releases."""
 
     def __exit__(self, *_: object) -> None:
         """Leave nothing behind, whatever happened."""
 
     @property
     def identity(self) -> Identity:
-        """What runs."""
+        """What runs; complete after `prepare`."""
 
     def prepare(self) -> None:
-        """Do all that can be done before the clock starts; may take long."""
+        """Do everything that can be done before the clock starts; may take long."""
 
     def start(self) -> Seconds:
         """Start the main process and return when (monotonic clock)."""
 
     def find_pid(self) -> int | None:
-        """Return the main process as this machine sees it; None if it has ended already."""
+        """Return the main process as seen from this machine; None if it has ended."""
 
     def write(self, data: bytes) -> None:
-        """Feed all of `data`, waiting as long as it takes; OSError when nobody reads any more."""
+        """Feed all of `data`, however long it takes; raises OSError when nobody reads any more."""
 
     def close_input(self) -> None:
-        """Tell the target that its input ends here."""
+        """End the input of the target."""
 
     def output(self) -> Iterator[tuple[Channel, bytes]]:
         """Yield what the target prints, as it comes, until both streams end."""
 
     def unread_input(self) -> int:
-        """Return how many bytes of the input still lie unread, as far as this can be told."""
+        """Return how many bytes of the input are still unread, as far as is known."""
 
     def wait(self) -> Exit:
         """Wait for the main process to end."""
 
     def kill(self) -> None:
-        """End the target at once; no error if it has ended."""
+        """End the target at once; no error if it has ended already."""
