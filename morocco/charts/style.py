@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from io import BytesIO
 from typing import TYPE_CHECKING, Any
 
@@ -41,16 +42,23 @@ _NO_DATE: dict[str, dict[str, Any]] = {
 
 def save(draw: Callable[[], Figure], suffix: str, **style: Any) -> bytes:
     """Return what `draw` draws as an image; `suffix` is `.png`, `.svg` or `.pdf`."""
-    import matplotlib
-
     file = BytesIO()
-    with matplotlib.rc_context(), warnings.catch_warnings():
+    with use_style(**style), warnings.catch_warnings():
         # The font has no Chinese: a title in boxes is better than a warning a letter.
         warnings.filterwarnings("ignore", "Glyph")
-        matplotlib.rcdefaults()  # whatever matplotlibrc the user has
-        matplotlib.rcParams.update(_STYLE | style)
         draw().savefig(file, format=suffix[1:], metadata=_NO_DATE[suffix])
     return file.getvalue()
+
+
+@contextmanager
+def use_style(**style: Any) -> Iterator[None]:
+    """Draw as morocco does, whatever matplotlibrc the user has, until the context ends."""
+    import matplotlib
+
+    with matplotlib.rc_context():
+        matplotlib.rcdefaults()
+        matplotlib.rcParams.update(_STYLE | style)
+        yield
 
 
 def measure_text(text: str, size: float, weight: str = "normal") -> float:

@@ -6,37 +6,27 @@ gap. Lines are numbered by row, as the times of a log may repeat.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from statistics import median
-from typing import TYPE_CHECKING
-
-from morocco.logs.log import INIT_SIZE, Log, Size, group_by_size, group_by_task
-from morocco.util.units import GIB, Seconds, plural
-
-if TYPE_CHECKING:
-    from pandas import DataFrame, Series
-
-from collections.abc import Sequence
 from math import isnan
+from pathlib import Path
+from statistics import median
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from morocco.charts.style import GREY, GRID, save
+from morocco.charts.style import COLOURS, GREY, GRID, INK, make_printable, save, use_style
+from morocco.errors import DataError
+from morocco.logs.discovery import Collection
+from morocco.logs.log import INIT_SIZE, Log, Size, group_by_size, group_by_task
+from morocco.tasks import TASKS
+from morocco.util.files import write_output
+from morocco.util.units import GIB, Seconds, plural
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
     from matplotlib.transforms import Transform
-    from pandas import DataFrame
-
-from pathlib import Path
-
-from morocco.charts.style import COLOURS, INK, make_printable
-from morocco.errors import DataError
-from morocco.logs.discovery import Collection
-from morocco.tasks import TASKS
-from morocco.util.files import write_output
+    from pandas import DataFrame, Series
 
 OUTLIER = 0.1
 """A run further off the median run time of its group than this share of it is labelled."""
@@ -421,6 +411,19 @@ def plot(collection: Collection, image: Path) -> list[Path]:
         write_output(path, drawn, "an image")
         written.append(path)
     return written
+
+
+def draw_runs(collection: Collection) -> dict[tuple[str, str], Figure]:
+    """Return a figure for each model and task."""
+    colours = _choose_colours(collection.logs)
+    pictures = {
+        (model, task): Picture(
+            _make_title(task, model if collection.many_models else ""), group_runs(logs, colours)
+        )
+        for (model, task), logs in group_by_task(collection.logs).items()
+    }
+    with use_style():
+        return {key: _draw(picture) for key, picture in pictures.items()}
 
 
 def _make_title(task: str, model: str) -> str:

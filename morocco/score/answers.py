@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterator, Mapping
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from reprlib import repr as shorten
@@ -18,6 +18,8 @@ Label = Hashable
 """One of the task's labels; in RuCoS a text, and in its gold all right texts by question."""
 Tags = tuple[tuple[str, tuple[str, ...]], ...]
 """The tags of a record by group: (("logic", ("Double negation", "Negation")),)."""
+Source = Path | Sequence[Object]
+"""A file of records, or the records themselves."""
 Missing = Literal["error", "wrong"]
 """What to make of a label without a prediction."""
 
@@ -169,7 +171,8 @@ class Answer(NamedTuple):
 class Answers:
     """The labels of a data file, or the predictions of a model."""
 
-    path: Path
+    name: Path | str
+    """The file, as messages name it."""
     by_key: Mapping[Key, Answer]
     repeated: int = 0
     """How many labels repeat an earlier one."""
@@ -185,7 +188,7 @@ class Pair(NamedTuple):
     tags: Tags = ()
 
 
-def read_answers(path: Path, task: str, *, is_gold: bool) -> Answers:
+def read_answers(source: Source, task: str, *, is_gold: bool) -> Answers:
     """Read the labels of a data file or the predictions of a model; DataError names a wrong line.
 
     Each label of gold occurs once. `bench` feeds the records of a file in a cycle, so predictions
@@ -194,9 +197,17 @@ def read_answers(path: Path, task: str, *, is_gold: bool) -> Answers:
     schema = SCHEMAS[task]
     read = schema.read_gold if is_gold else schema.read_prediction
     what = f"{'the gold' if is_gold else 'a prediction'} of {task}"
+    name = (
+        source
+        if isinstance(source, Path)
+        else "the list of labels"
+        if is_gold
+        else "the list of predictions"
+    )
+    records = read_objects(source) if isinstance(source, Path) else enumerate(source, start=1)
     answers: dict[Key, Answer] = {}
     repeated = 0
-    for number, record in read_objects(path):
+    for number, record in records:
         try:
             _check_task(record, task)
             for key, label, tags in read(record):
@@ -207,10 +218,10 @@ def read_answers(path: Path, task: str, *, is_gold: bool) -> Answers:
                     answers[key] = Answer(label, tags, number)
         except ValueError as error:  # noqa: PERF203
             hint = _NO_LABELS_HINT if is_gold and isinstance(error, MissingLabel) else ""
-            raise DataError(f"{path}, line {number}, as {what}: {error}{hint}.") from None
+            raise DataError(f"{name}, line {number}, as {what}: {error}{hint}.") from None
     if not answers:
-        raise DataError(f"{path} is empty: it must hold {what}, one JSON object a line.")
-    return Answers(path, answers, repeated)
+        raise DataError(f"{name} is empty: it must hold {what}, one JSON object a line.")
+    return Answers(name, answers, repeated)
 
 
 def _check_task(record: Object, task: str) -> None:
@@ -238,15 +249,15 @@ def match(gold: Answers, predictions: Answers, task: str, missing: Missing) -> l
     for key, answer in predictions.by_key.items():
         if key not in gold.by_key:
             raise DataError(
-                f"{predictions.path}, line {answer.line}: "
-                f"there is no {_format_key(key)} in {gold.path}."
+                f"{predictions.name}, line {answer.line}: "
+                f"there is no {_format_key(key)} in {gold.name}."
             )
     absent = [key for key in gold.by_key if key not in predictions.by_key]
     if absent and missing == "error":
         raise DataError(
-            f"{predictions.path} lacks {plural(len(absent), 'prediction')} of "
+            f"{predictions.name} lacks {plural(len(absent), 'prediction')} of "
             f"{len(gold.by_key):,}; the first is {_format_key(absent[0])} (line "
-            f"{gold.by_key[absent[0]].line} of {gold.path}). Predict every record, or count "
+            f"{gold.by_key[absent[0]].line} of {gold.name}). Predict every record, or count "
             "missing ones as wrong with --missing wrong."
         )
     pairs = []

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from morocco.errors import DataError
-from morocco.score.answers import Missing, Pair, match, read_answers
+from morocco.score.answers import Missing, Pair, Source, match, read_answers
 from morocco.score.metrics import (
     TagGroup,
     accuracy,
@@ -80,20 +80,20 @@ class Scores:
         return tuple(warnings)
 
 
-def score_task(task: str, predictions: Path, gold: Path, missing: Missing = "error") -> Score:
+def score_task(task: str, predictions: Source, gold: Source, missing: Missing = "error") -> Score:
     """Score the predictions of one task.
 
-    `predictions` and `gold` are files, or folders that hold a file for the task. DataError says
-    what cannot be scored, with its file and line.
+    `predictions` and `gold` are files, folders that hold a file for the task, or records. DataError
+    says what cannot be scored, with its file and line.
     """
     if task not in TASKS:
         hint = f"the nine are: {', '.join(TASKS)}."
         if task.lower() in TASKS:
             hint = f"did you mean {task.lower()!r}?"
         raise DataError(f"There is no task {task!r}; {hint}")
-    if _is_folder(predictions):
+    if isinstance(predictions, Path) and _is_folder(predictions):
         predictions = _require_predictions(predictions, task)
-    if _is_folder(gold):
+    if isinstance(gold, Path) and _is_folder(gold):
         gold = find_data(gold, task)
     answers = read_answers(predictions, task, is_gold=False)
     pairs = match(read_answers(gold, task, is_gold=True), answers, task, missing)
