@@ -17,6 +17,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from morocco.errors import DataError
+from morocco.logs import archive, pack
 from morocco.logs.discovery import collect_logs
 from morocco.logs.pack import pack_logs
 from morocco.logs.samples import Sample
@@ -202,21 +203,23 @@ def test_what_check_would_refuse_is_not_packed(
     assert list(output.parent.iterdir()) == []
 
 
-def test_more_logs_than_a_zip_may_hold_are_not_packed(tmp_path: Path, output: Path) -> None:
-    folder = tmp_path / "logs" / "parus"
-    folder.mkdir(parents=True)
-    for index in range(10_001):
-        (folder / f"1_1_{index}.jsonl").write_text("{}")
-    with pytest.raises(DataError, match="would be refused:\n  has 10,001 entries"):
-        pack_logs([folder], output)
+def test_more_logs_than_a_zip_may_hold_are_not_packed(
+    logs: Path, output: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert archive.MAX_ENTRIES == 10_000
+    monkeypatch.setattr(archive, "MAX_ENTRIES", 2)
+    with pytest.raises(DataError, match="would be refused:\n  has 3 entries, more than 2"):
+        pack_logs([logs], output)
     assert list(output.parent.iterdir()) == []
 
 
-def test_more_bytes_than_a_zip_may_hold_are_not_packed(logs: Path, output: Path) -> None:
-    with (logs / "parus" / "1_1_02.jsonl").open("wb") as file:
-        for _ in range(300):
-            file.write((b" " * 1023 + b"\n") * 2**10)
-    with pytest.raises(DataError, match="take more than 256 MB, the most"):
+def test_more_bytes_than_a_zip_may_hold_are_not_packed(
+    logs: Path, output: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert pack.MAX_UNPACKED == 256 * 2**20
+    monkeypatch.setattr(pack, "MAX_UNPACKED", 2**20)
+    (logs / "parus" / "1_1_02.jsonl").write_bytes((b" " * 1023 + b"\n") * 2**10)
+    with pytest.raises(DataError, match="take more than 1 MB, the most"):
         pack_logs([logs], output)
     assert list(output.parent.iterdir()) == []
 

@@ -20,7 +20,8 @@ from pathlib import Path
 import pytest
 
 from morocco.errors import DataError
-from morocco.logs.archive import MAX_ENTRIES
+from morocco.logs import archive
+from morocco.logs.archive import MAX_ENTRIES, MAX_HELD
 from morocco.logs.discovery import collect_logs
 from morocco.logs.record import parse_record
 from morocco.logs.samples import Sample
@@ -330,9 +331,9 @@ def make_lines(count: int, seed: int = 0) -> bytes:
     return b"".join(SHORT_LINE % triple for triple in zip(*[iter(numbers)] * 3, strict=True))
 
 
-def write_longest_log(path: Path) -> None:
-    """As many lines as a zip may hold, nearly all in one log: 220 MB unpacked."""
-    write_zip(path, LOG, ("parus/2000_32_01.jsonl", make_lines(100_000) * 34))
+def write_long_log(path: Path, lines: int) -> None:
+    """Write nearly all lines into one log."""
+    write_zip(path, LOG, ("parus/2000_32_01.jsonl", make_lines(10_000) * (lines // 10_000)))
 
 
 def write_most_logs(path: Path) -> None:
@@ -361,24 +362,41 @@ def write_longest_list(path: Path) -> None:
     write_raw(path, *(Raw(f"{index}/", b"") for index in range(70_000)), count=1)
 
 
+@pytest.mark.parametrize("command", ["check", "stats"])
+def test_as_many_lines_as_a_zip_may_hold_take_less_than_200_mb(path: Path, command: str) -> None:
+    few, many, most = 50_000, 150_000, 3_400_000  # memory grows by the same amount with each line
+    peaks = []
+    for lines in (few, many):
+        write_long_log(path, lines)
+        peaks += measure_peaks(path, command)
+    assert peaks[0] + (peaks[1] - peaks[0]) * (most - few) / (many - few) < MEMORY
+
+
+def test_more_lines_than_fit_in_the_memory_allowed_are_refused(
+    path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(archive, "MAX_HELD", MAX_HELD // 100)
+    write_long_log(path, 30_000)
+    assert len(load_submission([path]).entries) == 2
+    write_long_log(path, 40_000)
+    assert "more lines and records than fit in 1 MB of memory" in find_refusal(path)
+
+
 @pytest.mark.parametrize(
-    "write",
-    [
-        write_longest_log,
-        write_most_logs,
-        write_worst_records,
-        write_longest_line,
-        write_longest_list,
-    ],
+    "write", [write_most_logs, write_worst_records, write_longest_line, write_longest_list]
 )
 def test_no_zip_takes_more_than_200_mb(path: Path, write: Callable[[Path], None]) -> None:
     write(path)
-    with measure("check", path) as check, measure("stats", path) as stats:
-        said = [run.communicate()[1] for run in (check, stats)]
-    assert "Traceback" not in "".join(said)
-    peaks = [int(text.split()[-1]) * 1024 for text in said]
-    assert max(peaks) < MEMORY
+    assert max(measure_peaks(path, "check", "stats")) < MEMORY
     assert [file.name for file in path.parent.iterdir()] == [path.name]
+
+
+def measure_peaks(path: Path, *commands: str) -> list[int]:
+    """Return the most memory, in bytes, that each command takes to read a zip."""
+    programs = [measure(command, path) for command in commands]
+    printed = [program.communicate()[1] for program in programs]
+    assert "Traceback" not in "".join(printed)
+    return [int(text.split()[-1]) * 1024 for text in printed]
 
 
 def measure(command: str, path: Path) -> subprocess.Popen[str]:
