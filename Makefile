@@ -2,14 +2,15 @@ PYTHON ?= python3
 BIN := .venv/bin
 INSTALLED := .venv/.installed
 EXAMPLES := .venv/.examples
+PARALLEL := -n 2 --dist loadgroup
 
 .DEFAULT_GOAL := help
-.PHONY: help venv demo test lint types unit benchmark build clean
+.PHONY: help venv demo quick test lint types contracts unit benchmark build clean
 
-help: ## Show what can be made
+help: ## List the targets
 	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 12
 
-venv: $(INSTALLED) ## Set up .venv with morocco and all that is needed to work on it
+venv: $(INSTALLED) ## Create .venv with morocco and everything needed to work on it
 
 $(INSTALLED): pyproject.toml
 	$(PYTHON) -m venv .venv
@@ -20,26 +21,34 @@ $(EXAMPLES): $(INSTALLED)
 	$(BIN)/pip install --quiet --editable '.[examples]'
 	touch $@
 
-demo: $(INSTALLED) ## Train, build, measure, compute, plot: the whole way in two to four minutes once the images are built
+demo: $(INSTALLED) ## Build, measure, score and report two tiny models (three minutes once the images are built)
 	PATH="$(CURDIR)/$(BIN):$$PATH" sh examples/demo.sh demo
 
-test: lint types unit ## Run lint, types and all tests
+quick: lint types contracts ## Run the checks, and the tests that need no engine, cluster, training or browser (a minute)
+	$(BIN)/pytest -q $(PARALLEL) --ignore-glob '*/test_jiant_*' \
+	  -m 'not (docker or cluster or training or browser)'
 
-lint: $(INSTALLED)
+test: lint types contracts unit ## Run the checks and all tests (about six minutes)
+
+lint: $(INSTALLED) ## Check style and formatting
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 
-types: $(EXAMPLES)
+types: $(EXAMPLES) ## Check types
 	$(BIN)/mypy
 
+contracts: $(INSTALLED) ## Check which part of the package imports which
+	$(BIN)/lint-imports
+
 unit: $(EXAMPLES)
-	$(BIN)/pytest
+	$(BIN)/pytest $(PARALLEL) -m 'not timing'
+	$(BIN)/pytest -m timing
 
 benchmark: $(EXAMPLES) ## Print every promised figure beside its target (about fifteen minutes)
 	$(BIN)/python tests/benchmark
 
-build: $(INSTALLED) ## Make wheel and sdist in dist/
+build: $(INSTALLED) ## Build the wheel and the sdist in dist/
 	$(BIN)/python -m build
 
-clean: ## Remove all that was made here
-	rm -rf .venv build demo dist .hypothesis .mypy_cache .pytest_cache .ruff_cache
+clean: ## Remove everything that was made here
+	rm -rf .venv build demo dist .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache

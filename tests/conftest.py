@@ -20,6 +20,7 @@ import docker
 import pytest
 from docker import DockerClient
 from docker.errors import DockerException
+from hypothesis import settings
 
 from engines import as_root
 from gpu_engine import GpuEngine
@@ -44,16 +45,42 @@ BuildImage = Callable[..., str]
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
-_ENGINES = {"engine", "gpu_engine"}
-"""The fixtures that containers run on."""
+settings.register_profile("morocco", max_examples=50, deadline=None)
+settings.load_profile("morocco")
+
+_MARKS = {
+    "browser": {"browser"},
+    "docker": {"engine", "gpu_engine"},
+}
+"""Each mark, and the fixtures that a test which bears it uses."""
+_SHARED = ("cluster", "gpu_engine", "registry", "models", "served")
+"""Fixtures that take long to set up: the tests that share one run in the same worker."""
 
 
-@pytest.hookimpl(tryfirst=True)
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Mark whatever needs the engine, whether or not its author thought of it."""
+@pytest.hookimpl(wrapper=True)  # before pytest-xdist looks at the groups and pytest at the marks
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> Iterator[None]:
+    """Mark the tests by what they need, and keep together those that share what is slow to make."""
     for item in items:
-        if isinstance(item, pytest.Function) and _ENGINES & set(item.fixturenames):
-            item.add_marker("docker")
+        if isinstance(item, pytest.Function):
+            for mark, fixtures in _MARKS.items():
+                if fixtures & set(item.fixturenames):
+                    item.add_marker(mark)
+            if "jiant" in item.path.name:
+                item.add_marker("training")
+            if group := _choose_group(item):
+                item.add_marker(pytest.mark.xdist_group(group))
+    yield
+
+
+def _choose_group(item: pytest.Function) -> str | None:
+    """Return the name that all tests of one worker of pytest-xdist have in common, if any."""
+    shared = [name for name in _SHARED if name in item.fixturenames]
+    if shared:
+        return shared[0]
+    if "jiant" in item.path.name:  # a model that was trained serves all tests of its shape
+        shape = item.callspec.params.get("shape") if hasattr(item, "callspec") else None
+        return str(shape or "bert-tiny")
+    return None
 
 
 @pytest.fixture(scope="session")

@@ -216,7 +216,7 @@ def test_more_logs_than_a_zip_may_hold_are_not_packed(
 def test_more_bytes_than_a_zip_may_hold_are_not_packed(
     logs: Path, output: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    assert pack.MAX_UNPACKED == 256 * 2**20
+    assert archive.MAX_UNPACKED == 256 * 2**20
     monkeypatch.setattr(pack, "MAX_UNPACKED", 2**20)
     (logs / "parus" / "1_1_02.jsonl").write_bytes((b" " * 1023 + b"\n") * 2**10)
     with pytest.raises(DataError, match="take more than 1 MB, the most"):

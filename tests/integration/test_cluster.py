@@ -35,6 +35,8 @@ from runs import (
     until,
 )
 
+pytestmark = pytest.mark.cluster
+
 TASKS = ("parus", "terra")
 PROGRESS = re.compile(r"\[\d+/\d+\] \S+(, not kept)?: [\d.]+ s(, about [\d:]+ left)?")
 """What is said of a run that is done."""
