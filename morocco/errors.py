@@ -20,6 +20,8 @@ A message says what failed and what to do about it. The core raises; only the co
 
 from __future__ import annotations
 
+from signal import SIGTERM
+
 
 class MoroccoError(Exception):
     """Any failure that is not a bug in morocco."""
@@ -109,6 +111,6 @@ class UnreadInput(TargetError):
 class Interrupted(MoroccoError):
     """A signal ended the run; the exit code is 128 + signal, as in a shell."""
 
-    def __init__(self, message: str, signal_number: int) -> None:
+    def __init__(self, message: str, signal_number: int = SIGTERM) -> None:
         super().__init__(message)
         self.exit_code = 128 + signal_number

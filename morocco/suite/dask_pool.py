@@ -17,13 +17,12 @@ from typing import Any
 from distributed import Client, Future, KilledWorker
 from distributed.comm.addressing import resolve_address
 
-from morocco import errors
 from morocco.bench.run import Progress, RunObserver
 from morocco.bench.writers import FileWriter
-from morocco.errors import EngineError, Interrupted, MoroccoError, TargetError
+from morocco.errors import EngineError, Interrupted
 from morocco.logs.samples import Sample
 from morocco.suite import dask_worker as worker
-from morocco.suite.dask_worker import Fault, Measured, Ready
+from morocco.suite.dask_worker import Measured, Ready
 from morocco.suite.lanes import Lane, LaneLost, open_writer
 from morocco.suite.plan import Job
 from morocco.targets.options import RunOptions
@@ -77,8 +76,8 @@ class DaskLane:
         _write(measured, writer)
         for message in measured.record.get("warnings", ()):
             observer.warn(message)
-        if measured.fault is not None:
-            raise self._reason or _to_error(measured.fault)
+        if measured.error is not None:
+            raise self._reason or measured.error
 
     def stop(self, reason: Exception) -> None:
         """End the current run."""
@@ -97,17 +96,17 @@ class DaskLane:
             sample = None if facts["sample"] is None else Sample(*facts["sample"])
             observer.progress(Progress(**{**facts, "sample": sample}))
 
-    def check_engine(self) -> Fault | None:
+    def check_engine(self) -> EngineError | None:
         """Return what is wrong with the engine of the worker; LaneLost if it does not answer."""
         if self.is_lost:
             raise LaneLost(f"The worker {self.address} is lost.")
         future = _submit(self._client, self.address, {}, worker.check_engine)
         try:
-            fault: Fault | None = future.result(timeout=_FETCH_TIMEOUT)
+            error: EngineError | None = future.result(timeout=_FETCH_TIMEOUT)
         except (*_UNREACHABLE, KilledWorker):
             self.is_lost = True
             raise LaneLost(f"The worker {self.address} is lost.") from None
-        return fault
+        return error
 
     def _measure(self, job: Job, observer: RunObserver) -> Measured:
         self._run_id, self._observer = uuid.uuid4().hex, observer
@@ -125,8 +124,7 @@ class DaskLane:
             if not future.done():
                 with suppress(*_UNREACHABLE):
                     future.cancel()
-        fault = measured.fault
-        if fault is not None and fault.kind == Interrupted.__name__ and self._reason is None:
+        if isinstance(measured.error, Interrupted) and self._reason is None:
             raise self._lose(job)
         return measured
 
@@ -203,16 +201,10 @@ def _write(measured: Measured, writer: FileWriter) -> None:
         return
     for sample in measured.samples:
         writer.write(sample)
-    if measured.fault is None:
+    if measured.error is None:
         writer.finish(measured.record)
     else:
         writer.fail(measured.record)
-
-
-def _to_error(fault: Fault) -> MoroccoError:
-    error: MoroccoError = getattr(errors, fault.kind, TargetError)(fault.message)
-    error.cause = fault.cause
-    return error
 
 
 class DaskPool:
@@ -316,8 +308,8 @@ class DaskPool:
         except KilledWorker as error:
             self._refuse(address, f"it died while it got ready: {error}")
             return None
-        if ready.fault is not None:
-            self._refuse(address, ready.fault.message)
+        if ready.error is not None:
+            self._refuse(address, str(ready.error))
             return None
         if self._images is None:
             self._on_images(ready.images)
@@ -364,9 +356,9 @@ class DaskPool:
         """Raise LaneLost if the engine of a worker is gone, EngineError for the scheduler."""
         _check_scheduler(self._client)
         assert isinstance(lane, DaskLane)
-        fault = lane.check_engine()
-        if fault is not None:
-            self._refuse(lane.address, fault.message)
+        error = lane.check_engine()
+        if error is not None:
+            self._refuse(lane.address, str(error))
             raise LaneLost(f"The run of {lane.address} is done elsewhere.")
 
     def _show_progress(self, event: tuple[float, Mapping[str, Any]]) -> None:

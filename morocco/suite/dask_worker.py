@@ -14,7 +14,7 @@ from typing import Any
 
 from distributed import Status, get_worker
 
-from morocco import __version__, errors
+from morocco import __version__
 from morocco.bench.interrupts import Events
 from morocco.bench.run import Progress
 from morocco.errors import DataError, EngineError, Interrupted, MoroccoError
@@ -41,21 +41,12 @@ _NO_GPU = ("", "-1", "none", "void", "NoDevFiles")
 
 
 @dataclass(frozen=True)
-class Fault:
-    """An error in a form that can be sent: another version might not know its class."""
-
-    kind: str
-    message: str
-    cause: str
-
-
-@dataclass(frozen=True)
 class Ready:
     """What a worker answers before its first run."""
 
     images: Mapping[str, str | None] = field(default_factory=dict)
     """Image ids by target."""
-    fault: Fault | None = None
+    error: MoroccoError | None = None
     """Why it cannot do the runs."""
 
 
@@ -66,7 +57,7 @@ class Measured:
     samples: tuple[Sample, ...]
     record: Mapping[str, Any]
     """Empty for a run that never started."""
-    fault: Fault | None = None
+    error: MoroccoError | None = None
 
 
 _running: dict[str, Events] = {}
@@ -93,14 +84,14 @@ def get_ready(targets: Sequence[str], records: Sequence[Records], options: RunOp
         _choose_share(options.gpus)
         return Ready(prepare_targets(targets, options, lambda _: None))
     except MoroccoError as error:
-        return Ready(fault=_to_fault(error))
+        return Ready(error=error)
 
 
 def measure_job(run_id: str, job: Job, topic: str | None) -> Measured:
     """Measure a run on this worker; its progress goes to the topic, if there is one."""
     writer = MemoryWriter()
     reporter = ProgressReporter(run_id, topic)
-    fault = None
+    failure = None
     events: Events = SimpleQueue()
     _running[run_id] = events
     try:
@@ -109,28 +100,28 @@ def measure_job(run_id: str, job: Job, topic: str | None) -> Measured:
             job = _without_nanny(_choose_share(job.options.gpus).apply(job))
             measure(job, lambda: writer, reporter, events)
     except MoroccoError as error:
-        fault = _to_fault(error)
+        failure = error
     finally:
         del _running[run_id]
-    return Measured(tuple(writer.samples), writer.record, fault)
+    return Measured(tuple(writer.samples), writer.record, failure)
 
 
 def end_run(run_id: str) -> bool:
     """End a run early, and return whether it was here."""
     events = _running.get(run_id)
     if events is not None:
-        events.put(Interrupted("Stopped by the suite.", 15))
+        events.put(Interrupted("Stopped by the suite."))
     return events is not None
 
 
-def check_engine() -> Fault | None:
+def check_engine() -> EngineError | None:
     """Return what is wrong with the engine of this worker."""
     from morocco.targets.engine import connect
 
     try:
         connect().close()
     except EngineError as error:
-        return _to_fault(error)
+        return error
     return None
 
 
@@ -201,7 +192,7 @@ class ProgressReporter:
         task = self._worker.state.tasks.get(self._key)
         in_use = self._worker.status in (Status.running, Status.paused)
         if task is None or task.state == "cancelled" or not in_use:
-            raise Interrupted("The suite does not wait for this run any more.", 15)
+            raise Interrupted("The suite does not wait for this run any more.")
 
     def progress(self, progress: Progress) -> None:
         self.check()
@@ -215,8 +206,3 @@ class ProgressReporter:
 
     def warn(self, message: str) -> None:
         """Do nothing: the record has the warning."""
-
-
-def _to_fault(error: MoroccoError) -> Fault:
-    known = (kind for kind in type(error).__mro__ if kind.__module__ == errors.__name__)
-    return Fault(next(known).__name__, str(error), error.cause)
