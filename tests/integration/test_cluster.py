@@ -39,7 +39,7 @@ pytestmark = pytest.mark.cluster
 
 TASKS = ("parus", "terra")
 PROGRESS = re.compile(r"\[\d+/\d+\] \S+(, not kept)?: [\d.]+ s(, about [\d:]+ left)?")
-"""What is said of a run that is done."""
+"""The line of a run that is done."""
 
 
 @pytest.fixture(scope="module")
@@ -119,7 +119,7 @@ def at_start(tmp_path: Path) -> Callable[[str], dict[str, str]]:
 
 def once(tmp_path: Path, text: str) -> str:
     """Return a script that does this in its first run, and its work in all later ones."""
-    return f"mkdir {tmp_path}/begun 2>/dev/null && {{ {text}; }}\ncat"
+    return f"mkdir {tmp_path}/started 2>/dev/null && {{ {text}; }}\ncat"
 
 
 def spans(logs: Path) -> list[tuple[str, str]]:
@@ -181,11 +181,11 @@ def test_two_workers_share_the_runs_of_a_suite(
     }
     assert all(len(read_log(log)) > 1 for log in suite.finished)
     assert not containers_of(engine, *cluster.workers)
-    *told, last = finished.stderr.splitlines()
-    warm_ups = sum("not kept" in line for line in told)
+    *lines, last = finished.stderr.splitlines()
+    warm_ups = sum("not kept" in line for line in lines)
     assert warm_ups in (2, 3)  # the worker that is done first may help with the other task
-    assert len(told) == 8 + warm_ups
-    assert all(PROGRESS.fullmatch(line) for line in told), told
+    assert len(lines) == 8 + warm_ups
+    assert all(PROGRESS.fullmatch(line) for line in lines), lines
     assert last == f"8 of 8 runs done: {suite.logs}. Next: morocco check {suite.logs}"
 
 
@@ -296,7 +296,7 @@ def test_a_suite_without_any_worker_gives_up_in_the_end(
     assert files_in(suite.logs) == [".morocco-suite"]
 
 
-def test_a_worker_that_is_told_to_end_ends_its_run(
+def test_a_worker_that_is_asked_to_end_ends_its_run(
     script: Script, suite: Suite, tmp_path: Path
 ) -> None:
     target = script(once(tmp_path, "sleep 600"))
@@ -364,7 +364,7 @@ def test_a_worker_whose_engine_goes_away_is_not_used_any_more(
             until(lambda: containers_of(engine, worker))
             engine_to_kill.kill()
             finished = run.finish().succeeds()
-        for name in containers_of(engine, worker):  # which its engine could not be told
+        for name in containers_of(engine, worker):  # which its engine could not be asked to remove
             engine.api.remove_container(name, force=True)
         address = worker.address
     assert f"The worker {address} is not used: Cannot reach the Docker engine" in finished.stderr
@@ -392,7 +392,7 @@ def test_ctrl_c_ends_the_runs_on_all_workers(
     assert not [name for name in files_in(suite.logs) if ".failed" in name or ".part" in name]
 
 
-def test_a_killed_suite_leaves_nothing_at_work_and_goes_on_with_the_same_command(
+def test_a_killed_suite_leaves_nothing_running_and_continues_with_the_same_command(
     cluster: DaskCluster, script: Script, suite: Suite, tmp_path: Path
 ) -> None:
     target = script(f"[ -e {tmp_path}/mended ] || sleep 600\ncat")
@@ -428,7 +428,7 @@ def test_a_scheduler_that_dies_ends_the_suite_and_the_runs(
     assert len(suite.finished) == 2
 
 
-def test_a_run_that_fails_is_tried_again_and_told(
+def test_a_run_that_fails_is_tried_again_and_reported(
     cluster: DaskCluster, script: Script, suite: Suite
 ) -> None:
     target = script("cat; [ $1 = terra ] || exit 0; echo broken >&2; exit 3") + " {task}"
@@ -469,9 +469,9 @@ def test_a_worker_that_cannot_do_the_runs_is_not_used(
         fit, *unfit = [worker.address for worker in cluster.workers]
     reasons = ["it has morocco 0.0.1 on", "No module named 'morocco", "holds other records there"]
     for address, reason in zip(unfit, [*reasons, "Cannot reach the Docker engine"], strict=True):
-        [told] = [line for line in finished.warnings if address in line]
-        assert told.startswith(f"The worker {address} is not used: ")
-        assert reason in told
+        [warning] = [line for line in finished.warnings if address in line]
+        assert warning.startswith(f"The worker {address} is not used: ")
+        assert reason in warning
     assert fit not in finished.stderr
     assert len(suite.finished) == 2
 
@@ -488,7 +488,7 @@ def make_other_data(path: Path, folder: Path) -> Path:
 
 
 @pytest.mark.docker
-def test_a_cluster_on_which_no_worker_has_the_image_is_told(
+def test_a_cluster_on_which_no_worker_has_the_image_is_reported(
     at_start: Callable[[str], dict[str, str]], cluster: DaskCluster, suite: Suite
 ) -> None:
     env = at_start(
@@ -500,8 +500,8 @@ def test_a_cluster_on_which_no_worker_has_the_image_is_told(
     assert finished.code == 4
     assert "can be used, for the reasons above." in finished.stderr
     for worker in cluster.workers:
-        told = f"{worker.address} is not used: There is no image {target} on this machine."
-        assert told in finished.stderr
+        message = f"{worker.address} is not used: There is no image {target} on this machine."
+        assert message in finished.stderr
 
 
 def test_where_some_workers_offer_a_gpu_only_these_are_used(
@@ -570,7 +570,7 @@ def test_a_worker_whose_gpu_is_missing_is_not_used(machine: Machine, suite: Suit
 # What is seen here
 
 
-def test_warnings_of_runs_are_told_here(cluster: DaskCluster, suite: Suite) -> None:
+def test_warnings_of_runs_are_shown_here(cluster: DaskCluster, suite: Suite) -> None:
     finished = suite(cluster, metronome_process("--predict once")).succeeds()
     [warning] = finished.warnings
     assert warning.startswith("parus/100_32_01: 1 prediction")
@@ -596,14 +596,14 @@ def test_a_terminal_shows_how_far_the_runs_are(cluster: DaskCluster, suite: Suit
 def test_the_values_of_variables_reach_the_target_and_nothing_else(
     script: Script, suite: Suite, tmp_path: Path
 ) -> None:
-    told, secret = tmp_path / "told", uuid.uuid4().hex
+    seen, secret = tmp_path / "seen", uuid.uuid4().hex
     with DaskCluster(1) as cluster:
-        target = script(f"echo $TOKEN >> {told}; cat")
+        target = script(f"echo $TOKEN >> {seen}; cat")
         options = ("-e", "TOKEN")
         with suite.start(cluster, target, *options, env={"TOKEN": secret}) as run:
             finished = run.finish().succeeds()
         log = cluster.workers[0].log
-    assert set(told.read_text().split()) == {secret}
+    assert set(seen.read_text().split()) == {secret}
     assert read_record(suite.finished[0])["arguments"]["env"] == ["TOKEN"]
     written = [path.read_text() for path in suite.logs.rglob("*") if path.is_file()]
     assert not [text for text in (*written, finished.stderr, log) if secret in text]
@@ -612,7 +612,7 @@ def test_the_values_of_variables_reach_the_target_and_nothing_else(
 # Before there is a cluster
 
 
-def test_no_scheduler_at_the_address_is_told(suite: Suite) -> None:
+def test_no_scheduler_at_the_address_is_reported(suite: Suite) -> None:
     with socket.create_server(("127.0.0.1", 0)) as server:
         address = f"tcp://127.0.0.1:{server.getsockname()[1]}"
     error = suite(address, metronome_process("")).fails(4)
@@ -621,12 +621,12 @@ def test_no_scheduler_at_the_address_is_told(suite: Suite) -> None:
 
 
 @pytest.mark.parametrize("address", ["nonsense://host:1", "127.0.0.1", "tcp://no.such.host.:1"])
-def test_an_address_that_is_none_is_told(address: str, suite: Suite) -> None:
+def test_an_address_that_is_none_is_reported(address: str, suite: Suite) -> None:
     error = suite(address, metronome_process("")).fails(4)
     assert error.startswith(f"No Dask scheduler answers at {address} (")
 
 
-def test_a_scheduler_of_another_environment_is_told(
+def test_a_scheduler_of_another_environment_is_reported(
     at_start: Callable[[str], dict[str, str]], suite: Suite
 ) -> None:
     env = at_start("import sys\nsys.modules['morocco'] = None\n")
@@ -636,7 +636,7 @@ def test_a_scheduler_of_another_environment_is_told(
     assert "morocco[dask]" in error
 
 
-def test_a_machine_without_dask_is_told_what_to_install(
+def test_a_machine_without_dask_is_reported_what_to_install(
     at_start: Callable[[str], dict[str, str]], suite: Suite
 ) -> None:
     env = at_start("import sys\nsys.modules['distributed'] = None\n")

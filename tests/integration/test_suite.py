@@ -63,7 +63,7 @@ def test_a_metronome_has_its_run_time_in_the_logs_of_a_suite(suite: Suites) -> N
     assert read_record(suite.log("parus/20_4_01"))["predictions"]["count"] == 20
 
 
-# What is told
+# Messages
 
 
 def test_where_there_is_no_terminal_each_run_is_a_plain_line(suite: Suites) -> None:
@@ -116,7 +116,7 @@ class Terminal:
         os.close(self._person)
 
 
-def test_on_a_terminal_there_is_a_bar_and_the_line_of_the_run_at_work(suite: Suites) -> None:
+def test_on_a_terminal_there_is_a_bar_and_a_line_for_the_current_run(suite: Suites) -> None:
     go = suite.folder / "go"
     target = suite.target(
         f'until [ "$2" = 1 ] || [ -e {shlex.quote(str(go))} ]; do sleep 0.1; done'
@@ -178,12 +178,12 @@ def test_a_dry_run_prints_the_plan_and_does_nothing(suite: Suites) -> None:
     assert not suite.logs.exists()
 
 
-def test_a_dry_run_tells_the_time_once_there_were_runs(suite: Suites) -> None:
+def test_a_dry_run_shows_the_time_once_there_were_runs(suite: Suites) -> None:
     target = suite.target('[ "$2" = 1 ] || sleep 1')
     suite("--repeats", 1, target=target).succeeds()
     before = suite.snapshot()
-    told = suite("--dry-run", "--repeats", 3, target=target).succeeds().stdout
-    short, long, total = told.splitlines()[1:]
+    plan = suite("--dry-run", "--repeats", 3, target=target).succeeds().stdout
+    short, long, total = plan.splitlines()[1:]
     assert short.split()[-5:-2] == ["1", "3", "1"]
     assert re.fullmatch(r"0:0[1-9]", long.split()[-2])
     assert re.fullmatch(r"4 runs to do, 2 done, 1 warm-up: 0:\d\d", total)
@@ -234,7 +234,7 @@ def test_a_file_has_several_models_and_sizes_by_task(suite: Suites) -> None:
     assert read_record(suite.log("large/parus/10_2_01"))["arguments"]["rate"] == 20
 
 
-def test_the_command_line_goes_over_the_file(suite: Suites) -> None:
+def test_the_command_line_takes_precedence_over_the_file(suite: Suites) -> None:
     options = (
         "--input-size",
         5,
@@ -262,7 +262,7 @@ def test_with_a_file_a_lone_folder_is_the_data(suite: Suites) -> None:
     assert suite.done == ["small/terra/1_1_01", "small/terra/20_4_01"]
 
 
-def test_the_environment_goes_over_the_file_too(suite: Suites) -> None:
+def test_the_environment_takes_precedence_over_the_file_too(suite: Suites) -> None:
     content = "repeats = 3\ninput-size = 20\nbatch-size = 4\n"
     config = write_config(suite.folder / "suite.toml", content, logs=suite.logs, tasks="parus")
     env = {"MOROCCO_SUITE_REPEATS": "1"}
@@ -283,7 +283,7 @@ def test_a_file_with_one_target_needs_no_models(suite: Suites) -> None:
 
 
 @pytest.mark.parametrize(
-    ("content", "code", "told"),
+    ("content", "code", "expected"),
     [
         ("repeat = 3", 3, "suite.toml: there is no key 'repeat'"),
         ("repeats = 2.5", 2, "Invalid value for '--repeats': '2.5'"),
@@ -293,9 +293,11 @@ def test_a_file_with_one_target_needs_no_models(suite: Suites) -> None:
         ("target = 'x'\nmodels.a = 'x'", 3, "has both a target and models; leave out one of them"),
     ],
 )
-def test_what_is_wrong_in_a_file_is_told(content: str, code: int, told: str, suite: Suites) -> None:
+def test_what_is_wrong_in_a_file_is_reported(
+    content: str, code: int, expected: str, suite: Suites
+) -> None:
     finished = run_file(suite, content)
     assert finished.code == code
     assert "Traceback" not in finished.stderr
-    assert told in finished.stderr
+    assert expected in finished.stderr
     assert not suite.logs.exists()

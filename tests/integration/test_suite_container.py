@@ -61,8 +61,8 @@ def test_each_task_is_measured_in_its_own_image(suite: Suites, images: Images) -
     assert suite.others == []
     for name in suite.done:
         task = name.partition("/")[0]
-        told = read_record(suite.log(name))["target"]
-        assert (told["target"], told["image_id"]) == (images.name(task), ids[task])
+        target = read_record(suite.log(name))["target"]
+        assert (target["target"], target["image_id"]) == (images.name(task), ids[task])
 
 
 def test_all_images_that_are_missing_are_named_before_the_first_run(
@@ -77,7 +77,7 @@ def test_all_images_that_are_missing_are_named_before_the_first_run(
     assert (suite.done, suite.others) == ([], [])
 
 
-def test_a_limit_is_told_by_the_failure_it_causes(suite: Suites, images: Images) -> None:
+def test_a_limit_is_named_by_the_failure_it_causes(suite: Suites, images: Images) -> None:
     images.make("parus", "--eat 200")
     options = ("--memory", "64m", "--repeats", 1, "--retries", 0)
     error = error_of(suite(*options, target=images.target), 1)

@@ -55,13 +55,13 @@ def test_a_run_that_failed_is_recorded_and_skipped(suite: Suites) -> None:
     assert read_failed_record(suite.log("parus/20_4_02"))["exit_code"] == 3
 
 
-def test_a_failure_is_told_as_it_happens(suite: Suites) -> None:
+def test_a_failure_is_reported_as_it_happens(suite: Suites) -> None:
     target = suite.target('[ "$2" = 1 ] || exit 3')
     lines = suite("--retries", 0, target=target).stderr.splitlines()
-    told = next(
+    position = next(
         n for n, line in enumerate(lines) if line.startswith("morocco: parus/20_4_01 failed")
     )
-    assert any(line.startswith("[2/4] parus/1_1_02") for line in lines[told:])
+    assert any(line.startswith("[2/4] parus/1_1_02") for line in lines[position:])
 
 
 def test_failures_are_listed_by_cause(suite: Suites) -> None:
@@ -143,13 +143,13 @@ def test_all_commands_that_are_missing_are_named_at_once(suite: Suites) -> None:
 
 
 @pytest.mark.parametrize("target", ["exec:", "exec:sh -c 'no end", "exec:/etc/passwd {task}"])
-def test_a_command_that_cannot_be_run_is_told_first(target: str, suite: Suites) -> None:
+def test_a_command_that_cannot_be_run_is_reported_first(target: str, suite: Suites) -> None:
     error = suite(target=target).fails(10)
     assert target.replace("{task}", "parus") in error
     assert suite.others == []
 
 
-def test_an_engine_that_is_not_there_is_told_first(suite: Suites) -> None:
+def test_an_engine_that_is_not_there_is_reported_first(suite: Suites) -> None:
     env = {"DOCKER_HOST": "unix:///nonexistent.sock"}
     error = suite(target="rubert-{task}", env=env).fails(4)
     assert "Cannot reach the Docker engine at unix:///nonexistent.sock" in error
@@ -157,7 +157,7 @@ def test_an_engine_that_is_not_there_is_told_first(suite: Suites) -> None:
 
 
 @pytest.mark.parametrize(
-    ("options", "target", "code", "told"),
+    ("options", "target", "code", "expected"),
     [
         (TWO, "exec:cat", 3, "exec:cat is the same for all tasks; write {task}"),
         (("--gpus", "7"), None, 5, "--gpus 7"),
@@ -171,15 +171,15 @@ def test_an_engine_that_is_not_there_is_told_first(suite: Suites) -> None:
         (TWO, "python infer.py {task}", 3, "If it is a command: 'exec:python infer.py parus'"),
     ],
 )
-def test_what_cannot_be_done_is_told_first(
-    options: tuple[str, ...], target: str | None, code: int, told: str, suite: Suites
+def test_what_cannot_be_done_is_reported_first(
+    options: tuple[str, ...], target: str | None, code: int, expected: str, suite: Suites
 ) -> None:
-    assert told in suite(*options, target=target).fails(code)
+    assert expected in suite(*options, target=target).fails(code)
     assert (suite.diary, suite.done) == ([], [])
 
 
 @pytest.mark.parametrize(
-    ("args", "told"),
+    ("args", "expected"),
     [
         ((), "Missing argument 'TARGET'"),
         (("exec:cat",), "Missing argument 'DATA_DIR'"),
@@ -191,8 +191,8 @@ def test_what_cannot_be_done_is_told_first(
         (("exec:cat", "data", "--tasks", "parus,,rcb"), "write them as a,b,c"),
     ],
 )
-def test_wrong_usage_ends_with_code_2(args: tuple[str, ...], told: str, suite: Suites) -> None:
+def test_wrong_usage_ends_with_code_2(args: tuple[str, ...], expected: str, suite: Suites) -> None:
     with suite.run(*args) as run:
         finished = run.finish()
     assert finished.code == 2
-    assert told in finished.stderr.splitlines()[-1]
+    assert expected in finished.stderr.splitlines()[-1]

@@ -100,9 +100,7 @@ def test_what_lanes_left_behind_when_they_were_killed_is_ended(
     assert len(suite.done) == 8
 
 
-def test_unless_told_otherwise_runs_are_on_one_gpu_and_all_cores(
-    suite: Suites, machine: Machine
-) -> None:
+def test_by_default_runs_are_on_one_gpu_and_all_cores(suite: Suites, machine: Machine) -> None:
     machine.plug(*TWO_GPUS)
     suite(*TWO, env=machine.environment).succeeds()
     assert {entry.gpus for entry in suite.diary} == {"GPU-a"}

@@ -1,4 +1,4 @@
-"""`morocco suite` goes on after whatever stopped it, and touches nothing that is done."""
+"""`morocco suite` continues after any interruption, and never touches finished runs."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import pytest
 from runs import read_record, until
 from suite_runs import PARUS, TWO, Suites, error_of, is_alive, kill
 
-# Going on
+# Continuing
 
 
 def test_what_is_done_is_not_done_again(suite: Suites) -> None:
@@ -51,17 +51,17 @@ def test_with_force_all_is_done_again(suite: Suites) -> None:
 
 
 @pytest.mark.parametrize(
-    ("number", "at_work"), [(1, "parus/warm-up"), (3, "parus/20_4_01"), (5, "parus/20_4_02")]
+    ("number", "current"), [(1, "parus/warm-up"), (3, "parus/20_4_01"), (5, "parus/20_4_02")]
 )
-def test_a_killed_suite_goes_on(number: int, at_work: str, suite: Suites) -> None:
+def test_a_killed_suite_continues(number: int, current: str, suite: Suites) -> None:
     target = suite.hang_at(number)
     with suite.start(target=target) as run:
-        run.wait_until_sampled(suite.log(at_work))
+        run.wait_until_sampled(suite.log(current))
         until(lambda: len(suite.diary) == number)
         kill(run)
     before, left_behind = suite.snapshot(), suite.diary[-1].pid
     assert suite.done == PARUS[: max(0, number - 2)]
-    assert suite.others == [f"{at_work}.jsonl.part"]
+    assert suite.others == [f"{current}.jsonl.part"]
     assert is_alive(left_behind)
 
     suite(target=target).succeeds()
@@ -130,7 +130,7 @@ def test_a_signal_ends_a_suite_in_good_order(number: signal.Signals, suite: Suit
     assert suite.others == []
 
 
-def test_the_second_suite_in_a_folder_is_told_who_holds_it(suite: Suites) -> None:
+def test_the_second_suite_in_a_folder_learns_who_holds_it(suite: Suites) -> None:
     with suite.start(target=suite.hang_at(2)) as run:
         until(lambda: len(suite.diary) == 2)
         before = suite.snapshot()
@@ -180,20 +180,20 @@ def test_doubtful_logs_stay_where_they_are_until_all_else_is_in_order(suite: Sui
 
 
 @pytest.mark.parametrize(
-    ("target", "options", "told"),
+    ("target", "options", "expected"),
     [
         ("exec:sh -c cat {task}", (), ", now exec:sh -c cat parus"),
         (None, ("-e", "COLOUR=red"), ": --env [], now ['COLOUR']"),
     ],
 )
 def test_runs_under_other_conditions_are_not_mixed_with_new_ones(
-    target: str | None, options: tuple[str, ...], told: str, suite: Suites
+    target: str | None, options: tuple[str, ...], expected: str, suite: Suites
 ) -> None:
     suite("--repeats", 1).succeeds()
     before = suite.snapshot()
     error = suite(*options, target=target).fails(3)
     assert f"\n  {suite.log('parus/1_1_01')}: " in error
-    assert told in error
+    assert expected in error
     assert "--logs" in error.splitlines()[-1]
     assert "--force" in error.splitlines()[-1]
     assert suite.snapshot() == before

@@ -139,25 +139,25 @@ def test_whatever_lane_is_quick_every_run_is_done_once_and_warm(
 ) -> None:
     blocks = [make_block(f"task{number}", count) for number, count in enumerate(repeats)]
     backlog, warm = Backlog(blocks), set[tuple[str, str]]()
-    at_work: dict[str, Job] = {}
+    current: dict[str, Job] = {}
     waiting = [job for block in blocks for job in block.jobs]
     for turn in itertools.chain(turns, itertools.cycle(range(4))):
         lane = f"lane {turn}"
-        if lane in at_work:
-            del at_work[lane]
+        if lane in current:
+            del current[lane]
             backlog.finish(lane)
         elif not waiting:  # or it would wait for the others
             break
         else:
             job = backlog.take(lane)
             assert job is not None
-            at_work[lane] = job
+            current[lane] = job
             if job.index is None:
                 warm.add((lane, job.task))
             else:
                 assert (lane, job.task) in warm
                 waiting.remove(job)  # which it could not be twice
-    assert {*labels(backlog.left)} == {job.label for job in at_work.values()}
+    assert {*labels(backlog.left)} == {job.label for job in current.values()}
 
 
 def test_a_lane_waits_as_long_as_another_may_give_its_run_back() -> None:

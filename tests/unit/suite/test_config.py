@@ -1,4 +1,4 @@
-"""The file of a suite: what may stand in it, what is wrong with it, what goes over what."""
+"""The file of a suite: what it may contain, what is wrong with it, what takes precedence."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def read(path: Path, content: str) -> SuiteFile:
 
 
 def complaint(path: Path, content: str) -> str:
-    """Return what is said of a file; it always begins with the file's name."""
+    """Return the error about a file, which begins with the file's name."""
     with pytest.raises(DataError) as error:
         read(path, content)
     assert str(error.value).startswith(str(path)) or "Cannot read" in str(error.value)
@@ -117,7 +117,7 @@ def test_a_model_may_be_called_what_a_folder_may_be_called(name: str, path: Path
 
 
 @pytest.mark.parametrize(
-    ("content", "told"),
+    ("content", "expected"),
     [
         ("repeat = 3", "'repeat'; allowed: data_dir, env, "),
         ("config = 'other.toml'", "'config'"),
@@ -149,8 +149,8 @@ def test_a_model_may_be_called_what_a_folder_may_be_called(name: str, path: Path
         ("models.'' = 'x'", "'models.' must be a name for the model's folder"),
     ],
 )
-def test_what_is_wrong_is_named(content: str, told: str, path: Path) -> None:
-    assert told in complaint(path, content)
+def test_what_is_wrong_is_named(content: str, expected: str, path: Path) -> None:
+    assert expected in complaint(path, content)
 
 
 @pytest.mark.parametrize("key", ["batch-size", "batch_size"])
@@ -161,17 +161,17 @@ def test_the_keys_of_sizes_may_be_written_either_way(key: str, path: Path) -> No
     assert file.models == {"my-model": ModelSettings(target="x", batch_size=4)}
 
 
-def test_a_file_that_is_no_toml_is_told_with_the_line(path: Path) -> None:
+def test_a_file_that_is_not_toml_is_reported_with_the_line(path: Path) -> None:
     assert "is no TOML" in complaint(path, "repeats = 3\nrepeats: 5\n")
     assert "line 2" in complaint(path, "repeats = 3\nrepeats: 5\n")
 
 
-def test_a_file_that_is_not_there_is_told(path: Path) -> None:
+def test_a_file_that_is_not_there_is_reported(path: Path) -> None:
     with pytest.raises(DataError, match=rf"Cannot read {path}: No such file"):
         read_suite_file(path, OPTIONS)
 
 
-# What goes over what
+# Precedence
 
 
 def choose(
@@ -201,7 +201,7 @@ def test_a_target_alone_is_a_model_without_a_name_on_all_tasks() -> None:
     assert model.sizes == dict.fromkeys(TASKS, DEFAULTS)
 
 
-def test_the_target_of_the_command_line_goes_over_the_models_of_the_file() -> None:
+def test_the_target_of_the_command_line_takes_precedence_over_the_models_of_the_file() -> None:
     assert [model.target for model in choose(one_model(), target="x-{task}")] == ["x-{task}"]
 
 
@@ -213,7 +213,7 @@ def test_all_models_of_the_file_are_measured_in_its_order() -> None:
     assert [model.name for model in choose(config, models=["a"])] == ["a"]
 
 
-def test_a_model_that_is_not_in_the_file_is_told() -> None:
+def test_a_model_that_is_not_in_the_file_is_reported() -> None:
     config = SuiteFile(models={"b": ModelSettings(target="b"), "a": ModelSettings(target="a")})
     with pytest.raises(DataError, match="the file has no 'c', only b, a"):
         choose(config, models=["a", "c"])
@@ -233,7 +233,7 @@ def test_a_choice_of_models_is_of_no_use_with_a_target() -> None:
         ((), None, (), list(TASKS)),
     ],
 )
-def test_the_tasks_of_the_command_line_go_over_those_of_a_model_and_of_the_file(
+def test_the_tasks_of_the_command_line_take_precedence_over_those_of_a_model_and_the_file(
     asked: Sequence[str],
     of_model: Sequence[str] | None,
     of_file: Sequence[str],
@@ -263,7 +263,7 @@ def test_sizes_for_a_task_of_the_nine_that_is_left_out_are_no_mistake() -> None:
         one_model(sizes={"paruss": SizeSettings(repeats=2)}),
     ],
 )
-def test_sizes_for_what_is_no_task_are_told(config: SuiteFile) -> None:
+def test_sizes_for_what_is_no_task_are_reported(config: SuiteFile) -> None:
     target = None if config.models else "x-{task}"
     with pytest.raises(DataError, match="sizes for 'paruss', which is not a task of this suite"):
         choose(config, target=target)

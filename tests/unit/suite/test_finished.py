@@ -152,14 +152,14 @@ def test_a_log_that_is_none_is_doubtful(content: bytes, job: Job) -> None:
 # Another plan than that of the finished run
 
 
-def test_a_run_of_another_target_is_told(job: Job) -> None:
+def test_a_run_of_another_target_is_reported(job: Job) -> None:
     write_run(job)
     change_record(job, target={"target": "old", "image_id": None})
     assert differences(job) == ("target old, now russiannlp/rubert-parus",)
 
 
 @pytest.mark.parametrize(
-    ("options", "told"),
+    ("options", "expected"),
     [
         (RunOptions(container=ContainerOptions(network="host")), "--network none, now host"),
         (RunOptions(container=ContainerOptions(memory="8g")), "--memory None, now 8g"),
@@ -168,11 +168,11 @@ def test_a_run_of_another_target_is_told(job: Job) -> None:
         (RunOptions(env=("A=1",)), "--env [], now ['A']"),
     ],
 )
-def test_options_that_make_it_another_run_are_told(
-    options: RunOptions, told: str, tmp_path: Path
+def test_options_that_make_it_another_run_are_reported(
+    options: RunOptions, expected: str, tmp_path: Path
 ) -> None:
     write_run(make_job(logs=tmp_path))
-    assert differences(make_job(logs=tmp_path, options=options)) == (told,)
+    assert differences(make_job(logs=tmp_path, options=options)) == (expected,)
 
 
 @pytest.mark.parametrize(
@@ -195,13 +195,13 @@ def test_the_value_of_a_variable_is_not_known_and_makes_no_difference(tmp_path: 
     assert differences(make_job(logs=tmp_path, options=RunOptions(env=("TOKEN=new",)))) == ()
 
 
-def test_other_data_are_told(job: Job) -> None:
+def test_other_data_are_reported(job: Job) -> None:
     write_run(job)
     change_record(job, data={"path": "data/parus.jsonl", "sha256": "1" * 64})
     assert differences(job) == ("its data file had other records",)
 
 
-def test_all_differences_are_told(tmp_path: Path) -> None:
+def test_all_differences_are_reported(tmp_path: Path) -> None:
     write_run(make_job(logs=tmp_path))
     options = RunOptions(container=ContainerOptions(memory="8g", network="host"))
     assert len(differences(make_job(logs=tmp_path, options=options))) == 2

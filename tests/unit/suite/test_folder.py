@@ -82,7 +82,7 @@ def test_a_name_can_stand_in_an_environment_and_in_a_label(tmp_path: Path) -> No
     assert set(hold(tmp_path)) <= set("0123456789abcdef-")
 
 
-def test_a_folder_that_is_held_tells_by_whom(tmp_path: Path) -> None:
+def test_the_error_for_a_held_folder_names_the_holder(tmp_path: Path) -> None:
     with held_by_another(tmp_path) as (holder, _):
         message = complaint(tmp_path)
     assert str(tmp_path) in message
@@ -140,13 +140,13 @@ def test_the_file_does_not_grow(tmp_path: Path) -> None:
     assert (tmp_path / MARKER).stat().st_size == size
 
 
-def test_a_folder_that_cannot_be_made_is_told(tmp_path: Path) -> None:
+def test_a_folder_that_cannot_be_made_is_reported(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     with pytest.raises(OutputError, match=rf"Cannot write {tmp_path}/file/logs.*Not a directory"):
         hold(tmp_path / "file" / "logs")
 
 
-def test_a_full_disk_is_told(small_disk: Path) -> None:
+def test_a_full_disk_is_reported(small_disk: Path) -> None:
     (small_disk / "filler").write_bytes(b"x" * 64 * 1024)
     with pytest.raises(OutputError, match="No space left on device"):
         hold(small_disk)

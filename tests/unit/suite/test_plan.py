@@ -94,7 +94,9 @@ def test_all_runs_have_their_own_logs(input_size: int, batch_size: int, repeats:
 
 
 @given(COUNTS, COUNTS, COUNTS)
-def test_the_name_of_a_log_tells_its_run(input_size: int, batch_size: int, repeats: int) -> None:
+def test_the_name_of_a_log_identifies_its_run(
+    input_size: int, batch_size: int, repeats: int
+) -> None:
     (block,) = plan(make_model(parus=Sizes(input_size, batch_size, repeats)))
     for job in block.jobs:
         assert LogPath.parse(job.path) == LogPath(

@@ -69,7 +69,7 @@ def drawn(terminal: Terminal, display: SuiteDisplay) -> list[str]:
 # On a terminal
 
 
-def test_the_bar_tells_how_many_runs_are_done(terminal: Terminal) -> None:
+def test_the_bar_shows_how_many_runs_are_done(terminal: Terminal) -> None:
     display = start(terminal)
     (overall,) = drawn(terminal, display)
     assert re.search(r"━+ 2/8 runs  0:0\d$", overall)
@@ -94,14 +94,14 @@ def test_a_warm_up_is_no_run_that_is_done(terminal: Terminal) -> None:
     display.stop()
 
 
-def test_the_time_left_is_told_once_it_is_known(terminal: Terminal) -> None:
+def test_the_time_left_is_shown_once_it_is_known(terminal: Terminal) -> None:
     display = start(terminal)
     display.finish("a", JOB, 1, 3723.4)
     assert drawn(terminal, display)[0].endswith(", about 1:02:03 left")
     display.stop()
 
 
-def test_each_run_at_work_has_a_line(terminal: Terminal) -> None:
+def test_each_current_run_has_a_line(terminal: Terminal) -> None:
     display = start(terminal)
     display.begin("a", JOB)
     display.begin("b", OTHER)
@@ -125,7 +125,7 @@ def test_a_line_never_wraps(terminal: Terminal, monkeypatch: pytest.MonkeyPatch)
     display.stop()
 
 
-def test_what_a_run_tells_after_its_end_is_not_shown(terminal: Terminal) -> None:
+def test_progress_after_the_end_of_a_run_is_not_shown(terminal: Terminal) -> None:
     display = start(terminal)
     display.begin("a", JOB)
     display.drop("a")
@@ -232,7 +232,7 @@ def test_each_run_that_is_done_is_a_plain_line(file: StringIO) -> None:
     )
 
 
-def test_a_run_that_is_tried_again_is_told_in_one_line(file: StringIO) -> None:
+def test_a_run_that_is_tried_again_is_reported_in_one_line(file: StringIO) -> None:
     display = start(file)
     display.begin("a", JOB)
     display.retry("a", JOB, ERROR)
@@ -241,7 +241,7 @@ def test_a_run_that_is_tried_again_is_told_in_one_line(file: StringIO) -> None:
     )
 
 
-def test_a_run_that_was_given_up_is_told_with_its_last_words(file: StringIO) -> None:
+def test_a_run_that_was_given_up_is_reported_with_its_last_output(file: StringIO) -> None:
     display = start(file)
     display.fail("a", JOB, TimedOut("It took too long.\n  log"), "Skipping it.")
     assert file.getvalue() == (
