@@ -1,79 +1,78 @@
-"""The models that no other beats: the Pareto front of speed, score and memory."""
+"""The disc chart as data: the Pareto front of speed, score and memory, axes, discs and labels."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import pairwise
 from math import exp, floor, inf, log, log10, pi, sqrt
 
-from morocco.charts.labels import Box, Circle, Line, Place, place_labels
+from morocco.charts.labels import Box, Circle, Label, Line, Scene, place_labels
 from morocco.errors import DataError
+
+LARGEST, SMALLEST, UNKNOWN = 30.0, 2.5, 4.0
+"""Radii in points: the largest disc where there is room, the smallest, one of unknown memory."""
+RING = 3.0
+"""How far outside its disc the ring of a model on the front is."""
+_MARGIN = RING + 8
+_TOTAL_AREA = 0.1
+"""What all discs together may cover of the chart."""
+_SHRINKAGE = (1.0, 0.7, 0.4, 0.25)
+"""Sizes of the discs, tried in turn until the labels fit."""
+_MAX_LINEAR_RATIO = 10
+"""Values further apart are hard to tell apart on a linear axis."""
+
+Merits = tuple[float, float, tuple[float, float]]
+MeasureLabel = Callable[["Point"], tuple[float, float]]
+"""Returns the width and height of the label of a model."""
 
 
 @dataclass(frozen=True)
 class Point:
-    """A model as the disc chart sees it; None is what is not known."""
+    """A model on the disc chart; None is unknown."""
 
     name: str
     speed: float | None
     """Records a second."""
     score: float | None
     memory: float | None
-    """GB (2^30): of the GPU, or RAM where the model was on none."""
+    """GB (2^30): of the GPU, or RAM where the model used none."""
     on_gpu: bool = True
     """Which of the two `memory` is."""
     partial: bool = False
-    """Whether tasks are missing, so that its speed does not compare with others."""
+    """Whether tasks are missing, so that its speed is not comparable."""
 
     @property
-    def need(self) -> tuple[int, float]:
-        """What the model needs, to compare: no GPU is less than any, the unknown more than all."""
-        return (2, inf) if self.memory is None else (int(self.on_gpu), self.memory)
+    def merits(self) -> Merits | None:
+        """Speed, score and how little it needs; None where it is not comparable.
+
+        No GPU needs less than any GPU, and unknown memory counts as the most.
+        """
+        if self.speed is None or self.score is None or self.partial:
+            return None
+        need = (2.0, inf) if self.memory is None else (float(self.on_gpu), self.memory)
+        return self.speed, self.score, (-need[0], -need[1])
 
 
 def find_front(points: Sequence[Point]) -> list[bool]:
-    """Tell of each point whether none is as fast, as good and as small, and better in one of them.
+    """Tell for each point whether no other is at least as good in all merits and better in one."""
+    merits = [point.merits for point in points]
+    known = [mine for mine in merits if mine]
+    return [mine is not None and not any(_beats(other, mine) for other in known) for mine in merits]
 
-    Points without speed or score, or with a speed that does not compare, are left aside.
-    """
-    whole = [point for point in points if _is_whole(point)]
-    return [
-        _is_whole(point) and not any(_beats(other, point) for other in whole) for point in points
-    ]
+
+def _beats(one: Merits, other: Merits) -> bool:
+    return one != other and one[0] >= other[0] and one[1] >= other[1] and one[2] >= other[2]
 
 
 def find_edge(points: Sequence[Point]) -> list[int]:
-    """Return which points bound speed and score alone, from the slowest to the fastest."""
-    whole = [number for number, point in enumerate(points) if _is_whole(point)]
-    order = sorted(whole, key=lambda number: (*_merits(points[number]), -number), reverse=True)
+    """Return which points have the best score at their speed or faster, the slowest first."""
+    merits = {number: point.merits[:2] for number, point in enumerate(points) if point.merits}
     edge: list[int] = []
-    for number in order:
-        if not edge or _merits(points[number])[1] > _merits(points[edge[-1]])[1]:
+    for number in sorted(merits, key=merits.__getitem__, reverse=True):
+        if not edge or merits[number][1] > merits[edge[-1]][1]:
             edge.append(number)
     return edge[::-1]
-
-
-def _is_whole(point: Point) -> bool:
-    return point.speed is not None and point.score is not None and not point.partial
-
-
-def _merits(point: Point) -> tuple[float, float]:
-    return (
-        -inf if point.speed is None else point.speed,
-        -inf if point.score is None else point.score,
-    )
-
-
-def _beats(one: Point, other: Point) -> bool:
-    ours, theirs = _merits(one), _merits(other)
-    as_good = all(mine >= its for mine, its in zip(ours, theirs, strict=True))
-    better = ours != theirs or one.need < other.need
-    return as_good and one.need <= other.need and better
-
-
-_WIDE = 10
-"""Values that differ by more than this factor are hard to tell apart on a linear axis."""
 
 
 @dataclass(frozen=True)
@@ -85,46 +84,28 @@ class Axis:
     logarithmic: bool = False
 
     def place(self, value: float) -> float:
-        """Return where a value stands: 0 at the low end, 1 at the high one."""
-        low, high, value = (self._bend(number) for number in (self.low, self.high, value))
+        """Return where a value is: 0 at the low end, 1 at the high one."""
+        low, high = self.low, self.high
+        if self.logarithmic:
+            low, high, value = log(low), log(high), log(value)
         return (value - low) / (high - low)
-
-    def _bend(self, value: float) -> float:
-        return log(value) if self.logarithmic else value
 
 
 def fit_axis(values: Sequence[float], padding: float, *, may_bend: bool = False) -> Axis:
     """Return an axis on which all `values` are at least `padding` (below 0.5) from both ends.
 
-    It is logarithmic where it may be, and where the values differ by more than a factor of ten.
+    It is logarithmic if it may bend and the values span more than a factor of ten.
     """
-    least, most = min(values), max(values)
-    if may_bend and least > 0 and most / least > _WIDE:
-        low, high = _pad(log(least), log(most), padding)
-        return Axis(exp(low), exp(high), logarithmic=True)
-    if least == most:
-        room = abs(least) * 0.2 or 0.1
-        least, most = least - room, most + room
-    return Axis(*_pad(least, most, padding))
-
-
-def _pad(low: float, high: float, padding: float) -> tuple[float, float]:
+    low, high = min(values), max(values)
+    logarithmic = may_bend and low > 0 and high / low > _MAX_LINEAR_RATIO
+    if logarithmic:
+        low, high = log(low), log(high)
+    elif low == high:
+        room = abs(low) * 0.2 or 0.1
+        low, high = low - room, high + room
     more = (high - low) * padding / (1 - 2 * padding)
-    return low - more, high + more
-
-
-LARGEST, SMALLEST, UNKNOWN = 30.0, 2.5, 4.0
-"""Radii: of the largest disc where there is room, the smallest, and one of unknown memory."""
-RING = 3.0
-"""How far outside a disc the ring of the front is."""
-_SHARE = 0.1
-"""Of the chart: what all discs together may cover."""
-_SHRINK = (1.0, 0.8, 0.6, 0.4, 0.25)
-"""The discs give way where labels do not fit beside them."""
-_MARGIN = RING + 8
-
-Measure = Callable[[Point], tuple[float, float]]
-"""Tells the width and height of the label of a point."""
+    low, high = low - more, high + more
+    return Axis(exp(low), exp(high), logarithmic=True) if logarithmic else Axis(low, high)
 
 
 @dataclass(frozen=True)
@@ -133,9 +114,8 @@ class Disc:
 
     point: Point
     circle: Circle
-    front: bool
-    """Whether no other model is as fast, as good and as small."""
-    label: Place
+    on_front: bool
+    label: Label
 
 
 @dataclass(frozen=True)
@@ -147,90 +127,72 @@ class Chart:
     discs: tuple[Disc, ...]
     """The largest first, so that the small ones stay visible."""
     edge: tuple[tuple[float, float], ...]
-    """Corners of the line of the best score at a speed."""
+    """Corners of the line of the best score at a speed or faster."""
     key: tuple[tuple[float, float], ...]
     """GB and radius of the discs in the legend."""
-    left_out: tuple[str, ...]
-    """Models without speed or score."""
 
 
 def is_drawn(point: Point) -> bool:
-    """Tell whether a point has what it takes to have a place."""
+    """Tell whether a point has the speed and the score to be placed."""
     return bool(point.speed) and point.score is not None
 
 
-def arrange(points: Sequence[Point], width: float, height: float, measure: Measure) -> Chart:
-    """Return the chart of the points that have a speed and a score.
-
-    DataError where none has both.
-    """
-    whole = [point for point in points if is_drawn(point)]
-    if not whole:
+def arrange(points: Sequence[Point], width: float, height: float, measure: MeasureLabel) -> Chart:
+    """Return the chart of the points that have a speed and a score; DataError if none has both."""
+    drawn = [point for point in points if is_drawn(point)]
+    if not drawn:
         raise DataError(
-            "There is no disc chart without speed and quality of a model at least: give the "
-            "scores with --scores FILE."
+            "The disc chart needs a model with both speed and score: pass scores with "
+            "--scores FILE."
         )
-    left_out = tuple(point.name for point in points if not is_drawn(point))
-    sizes = [measure(point) for point in whole]
-    for share in _SHRINK:
-        chart, free = _arrange(whole, sizes, Box(0, 0, width, height), share)
-        if free:
+    sizes = [measure(point) for point in drawn]
+    for share in _SHRINKAGE:
+        chart, fits = _arrange(drawn, sizes, Box(0, 0, width, height), share)
+        if fits:
             break
-    return replace(chart, left_out=left_out)
+    return chart
 
 
 def _arrange(
     points: Sequence[Point], sizes: Sequence[tuple[float, float]], area: Box, share: float
 ) -> tuple[Chart, bool]:
-    """Return the chart, with discs of a share of their size, and whether the labels fit."""
-    scale = _find_scale(points, area) * share
-    radii = [_find_radius(point, scale) for point in points]
-    x, y = _fit_axes(points, area, max(radii))
-    spots = [_place(point, x, y, area) for point in points]
-    front = find_front(points)
-    rings = [
-        Circle(*spot, radius + RING * ringed)
-        for spot, radius, ringed in zip(spots, radii, front, strict=True)
+    """Return the chart with discs of a share of their size, and whether the labels fit."""
+    _, _, width, height = area
+    most = max(point.memory or 0.0 for point in points)
+    largest = min(LARGEST, sqrt(_TOTAL_AREA * width * height / len(points) / pi))
+    scale = share * largest / sqrt(most) if most else 0.0
+    radii = [
+        UNKNOWN if point.memory is None else max(SMALLEST, scale * sqrt(point.memory))
+        for point in points
     ]
-    edge = _climb([spots[number] for number in find_edge(points)])
-    walls = [Line(*start, *end) for start, end in pairwise(edge)]
-    labels = place_labels(rings, sizes, area, walls)
+    speeds, scores = [point.speed or 0 for point in points], [point.score or 0 for point in points]
+    room = max(radii) + _MARGIN
+    x, y = fit_axis(speeds, room / width, may_bend=True), fit_axis(scores, room / height)
+    centres = [
+        (x.place(speed) * width, y.place(score) * height)
+        for speed, score in zip(speeds, scores, strict=True)
+    ]
+    edge = _build_stairs([centres[number] for number in find_edge(points)])
+    front = find_front(points)
+    outlines = [
+        Circle(*centre, radius + RING * on_front)
+        for centre, radius, on_front in zip(centres, radii, front, strict=True)
+    ]
+    lines = [Line(*start, *end) for start, end in pairwise(edge)]
+    placing = place_labels(Scene(outlines, area, lines), sizes)
     discs = [
-        Disc(point, Circle(*spot, radius), ringed, label)
-        for point, spot, radius, ringed, label in zip(
-            points, spots, radii, front, labels.places, strict=True
+        Disc(point, Circle(*centre, radius), on_front, label)
+        for point, centre, radius, on_front, label in zip(
+            points, centres, radii, front, placing.labels, strict=True
         )
     ]
     discs.sort(key=lambda disc: -disc.circle.radius)
     key = tuple((memory, scale * sqrt(memory)) for memory in choose_key(points))
-    return Chart(x, y, tuple(discs), edge, key, ()), labels.free
+    return Chart(x, y, tuple(discs), edge, key), placing.fits
 
 
-def _find_scale(points: Sequence[Point], area: Box) -> float:
-    """Return the radius of one GB."""
-    most = max((point.memory or 0.0 for point in points), default=0.0)
-    room = _SHARE * (area.right - area.left) * (area.top - area.bottom) / len(points)
-    return min(LARGEST, sqrt(room / pi)) / sqrt(most) if most else 0.0
-
-
-def _find_radius(point: Point, scale: float) -> float:
-    return UNKNOWN if point.memory is None else max(SMALLEST, scale * sqrt(point.memory))
-
-
-def _fit_axes(points: Sequence[Point], area: Box, radius: float) -> tuple[Axis, Axis]:
-    room = radius + _MARGIN
-    speeds = [point.speed for point in points if point.speed]
-    scores = [point.score for point in points if point.score is not None]
-    across, up = (room / side for side in (area.right - area.left, area.top - area.bottom))
-    return fit_axis(speeds, across, may_bend=True), fit_axis(scores, up)
-
-
-def _place(point: Point, x: Axis, y: Axis, area: Box) -> tuple[float, float]:
-    return x.place(point.speed or 0) * area.right, y.place(point.score or 0) * area.top
-
-
-def _climb(spots: Sequence[tuple[float, float]]) -> tuple[tuple[float, float], ...]:
-    """Return the stairs through spots: what is between two of them, nobody has reached."""
+def _build_stairs(spots: Sequence[tuple[float, float]]) -> tuple[tuple[float, float], ...]:
+    """Return the corners of stairs through spots: no model reaches what is between two of them."""
     corners = list(spots[:1])
     for x, y in spots[1:]:
         corners += [(corners[-1][0], y), (x, y)]
@@ -238,14 +200,13 @@ def _climb(spots: Sequence[tuple[float, float]]) -> tuple[tuple[float, float], .
 
 
 def choose_key(points: Sequence[Point]) -> tuple[float, ...]:
-    """Return three round sizes in GB that the legend shows, the largest first."""
+    """Return three round sizes in GB for the legend, the largest first."""
     known = [point.memory for point in points if point.memory]
     if not known:
         return ()
-    power = floor(log10(max(known)))
-    series = [
-        digit * 10.0**exponent for exponent in range(power, power - 4, -1) for digit in (5, 2, 1)
-    ]
-    start = next(number for number, size in enumerate(series) if size <= max(known) * 1.0001)
-    step = 2 if max(known) > 20 * min(known) else 1
-    return tuple(series[start : start + 3 * step : step])
+    most = max(known) * 1.0001
+    power = floor(log10(most))
+    series = [digit * 10.0**exp for exp in range(power, power - 4, -1) for digit in (5, 2, 1)]
+    fitting = [size for size in series if size <= most]
+    step = 2 if most > 20 * min(known) else 1
+    return tuple(fitting[: 3 * step : step])

@@ -6,8 +6,8 @@ import re
 import subprocess
 import sys
 from collections.abc import Sequence
-from itertools import combinations, pairwise
-from math import isclose, pi
+from itertools import combinations, pairwise, permutations
+from math import hypot, isclose, pi
 
 import pytest
 from hypothesis import given, settings
@@ -31,9 +31,7 @@ from morocco.charts.labels import (
     Box,
     Circle,
     Line,
-    crosses,
-    measure_gap,
-    overlap,
+    Scene,
     place_labels,
 )
 from morocco.charts.style import measure_text
@@ -155,11 +153,11 @@ def test_labels_cover_neither_discs_nor_one_another(
     models: list[tuple[Circle, tuple[float, float]]], same_place: bool
 ) -> None:
     discs = [Circle(300, 150, disc.radius) if same_place else disc for disc, _ in models]
-    placing = place_labels(discs, [size for _, size in models], AREA)
-    boxes = [place.box for place in placing.places]
-    assert placing.free
-    assert all(not overlap(one, other) for one, other in combinations(boxes, 2))
-    assert all(measure_gap(box, disc) > 0 for box in boxes for disc in discs)
+    placing = place_labels(Scene(discs, AREA), [size for _, size in models])
+    boxes = [label.box for label in placing.labels]
+    assert placing.fits
+    assert all(not one.overlaps(other) for one, other in combinations(boxes, 2))
+    assert all(disc.measure_gap(box) > 0 for box in boxes for disc in discs)
     for box, (width, height) in zip(boxes, (size for _, size in models), strict=True):
         assert isclose(box.right - box.left, width)
         assert isclose(box.top - box.bottom, height)
@@ -170,34 +168,48 @@ def test_labels_cover_neither_discs_nor_one_another(
 
 
 def test_a_lone_label_is_right_of_its_disc() -> None:
-    (place,) = place_labels([Circle(100, 100, 10)], [(50, 20)], AREA).places
-    assert place.box == Box(110 + GAP, 90, 160 + GAP, 110)
-    assert place.leader is None
+    (label,) = place_labels(Scene([Circle(100, 100, 10)], AREA), [(50, 20)]).labels
+    assert label.box == Box(110 + GAP, 90, 160 + GAP, 110)
+    assert label.leader is None
 
 
 def test_a_label_at_the_right_edge_is_left_of_its_disc() -> None:
-    (place,) = place_labels([Circle(630, 100, 10)], [(50, 20)], AREA).places
-    assert place.box.right == pytest.approx(620 - GAP)
+    (label,) = place_labels(Scene([Circle(630, 100, 10)], AREA), [(50, 20)]).labels
+    assert label.box.right == pytest.approx(620 - GAP)
 
 
 def test_a_label_far_from_its_disc_has_a_line_to_it() -> None:
     crowd = [Circle(300, 150, 15)] * 20
-    placing = place_labels(crowd, [(100, 21)] * 20, AREA)
-    far = [place for place in placing.places if measure_gap(place.box, crowd[0]) > 2 * GAP]
+    placing = place_labels(Scene(crowd, AREA), [(100, 21)] * 20)
+    far = [label for label in placing.labels if crowd[0].measure_gap(label.box) > 2 * GAP]
     assert far
-    assert all(place.leader for place in far)
+    for label in far:
+        assert label.leader
+        x1, y1, x2, y2 = label.leader
+        assert hypot(x1 - 300, y1 - 150) == pytest.approx(15)
+        assert label.box.find_nearest(x1, y1) == pytest.approx((x2, y2))
 
 
 def test_labels_keep_off_lines() -> None:
     line = Line(120, 100, 400, 100)
-    (place,) = place_labels([Circle(100, 100, 10)], [(50, 20)], AREA, [line]).places
-    assert not crosses(line, place.box)
+    (label,) = place_labels(Scene([Circle(100, 100, 10)], AREA, [line]), [(50, 20)]).labels
+    assert not any(line.crosses(diagonal) for diagonal in label.box.diagonals)
 
 
-def test_where_there_is_no_room_labels_cover_something_and_say_so() -> None:
-    placing = place_labels([Circle(20, 20, 20)] * 3, [(60, 30)] * 3, Box(0, 0, 40, 40))
-    assert len(placing.places) == 3
-    assert not placing.free
+def test_leaders_cross_neither_labels_nor_one_another() -> None:
+    labels = place_labels(Scene([Circle(300, 150, 15)] * 8, AREA), [(100, 21)] * 8).labels
+    assert sum(label.leader is not None for label in labels) > 3
+    for one, other in permutations(labels, 2):
+        lines = [*other.box.diagonals, other.leader]
+        assert not any(one.leader and line and one.leader.crosses(line) for line in lines)
+
+
+@pytest.mark.parametrize("height", [40, 20])
+def test_where_there_is_no_room_labels_cover_something_and_do_not_fit(height: float) -> None:
+    scene = Scene([Circle(20, 20, 20)] * 3, Box(0, 0, 80, height))
+    placing = place_labels(scene, [(60, 30)] * 3)
+    assert len(placing.labels) == 3
+    assert not placing.fits
 
 
 # The chart as data
@@ -252,8 +264,8 @@ def test_no_label_of_a_chart_covers_anything(
 ) -> None:
     chart = draw_chart([Point(f"some-model-{i}", *row) for i, row in enumerate(rows)])
     boxes = [disc.label.box for disc in chart.discs]
-    assert all(not overlap(one, other) for one, other in combinations(boxes, 2))
-    assert all(measure_gap(box, disc.circle) > 0 for box in boxes for disc in chart.discs)
+    assert all(not one.overlaps(other) for one, other in combinations(boxes, 2))
+    assert all(disc.circle.measure_gap(box) > 0 for box in boxes for disc in chart.discs)
 
 
 def test_the_edge_is_a_stair_that_only_goes_down() -> None:
@@ -265,7 +277,6 @@ def test_the_edge_is_a_stair_that_only_goes_down() -> None:
 def test_models_without_score_are_left_out() -> None:
     chart = draw_chart([a_point("a"), a_point("b", score=None), a_point("c", speed=None)])
     assert [disc.point.name for disc in chart.discs] == ["a"]
-    assert chart.left_out == ("b", "c")
 
 
 def test_without_any_score_there_is_no_chart() -> None:
@@ -313,7 +324,7 @@ def test_each_disc_is_labelled_with_its_model_and_memory() -> None:
 def test_ram_is_told_from_gpu_memory() -> None:
     svg = draw_svg([Point("tfidf", 2000, 0.4, 0.2, on_gpu=False), *PUBLISHED])
     assert "<!-- 0.20 GB RAM -->" in svg
-    assert "<!-- area: RAM, for a model on no GPU -->" in svg
+    assert "<!-- area: RAM (no GPU used) -->" in svg
     assert "records a second, logarithmic" in svg
 
 
@@ -321,8 +332,8 @@ def test_what_is_missing_is_said() -> None:
     points = [Point("a", 1, 0.4, None), Point("b", 2, 0.5, 1, partial=True), Point("c", 3, None, 1)]
     svg = draw_svg(points)
     assert svg.count("memory not measured") == 2
-    assert "tasks missing: speed does not compare" in svg
-    assert "<!-- Without speed or score, so not drawn: c -->" in svg
+    assert "tasks missing, speed not comparable" in svg
+    assert "<!-- Not drawn, without speed or score: c -->" in svg
 
 
 def test_names_are_shown_as_they_are_and_long_ones_cut() -> None:
