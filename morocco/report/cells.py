@@ -132,7 +132,7 @@ def choose_group(runs: CellRuns, clock: Clock, many_models: bool) -> Choice:
 def _explain_no_speed(task: TaskRuns, failed: Sequence[Entry | FailedRun]) -> str:
     if not task.init.logs or not task.groups:
         kind = "long" if task.init.logs else "1_1"
-        lost = [run for run in failed if (run.path.size == INIT_SIZE) == (kind == "1_1")]
+        lost = [run for run in failed if run.path.is_start_up == (kind == "1_1")]
         causes = f": {plural(len(lost), 'run')} failed, {list_causes(lost)}" if lost else ""
         return f"no {kind} runs{causes}"
     if not task.init.runs or not any(group.long.runs for group in task.groups):

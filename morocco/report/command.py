@@ -6,11 +6,15 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from morocco.errors import DataError
 from morocco.util.params import PATH, Names, warn
 
 if TYPE_CHECKING:
     from morocco.report.model import Report
     from morocco.report.options import ReportOptions
+
+_SUFFIXES = (".md", ".csv", ".json", ".html", ".png", ".svg")
+"""Of the files that `_render` can make."""
 
 
 @click.command()
@@ -52,6 +56,12 @@ def report(**options: Any) -> None:
     from morocco.util.files import write_output
 
     parsed = ReportOptions(**options)
+    for path in parsed.output:
+        if path.suffix.lower() not in _SUFFIXES:
+            kinds = ", ".join(_SUFFIXES)
+            raise DataError(
+                f"Cannot write {path}: the name of a report must end in one of {kinds}."
+            )
     result = _make_report(parsed)
     for path in parsed.output:
         write_output(path, _render(result, path.suffix.lower()), "a file")
@@ -68,9 +78,8 @@ def _make_report(options: ReportOptions) -> Report:
     from morocco.report.baseline import write_baseline
     from morocco.report.build import build_baseline, build_report
     from morocco.report.cells import list_models, rename_models
-    from morocco.report.options import check_outputs, choose_saved, read_names, read_settings
+    from morocco.report.options import choose_saved, read_names, read_settings
 
-    check_outputs(options.output)
     submission = load_submission(options.paths)
     names = read_names(options.name, list_models(submission))
     submission = rename_models(submission, names, merge=options.by == "gpu")

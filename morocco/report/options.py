@@ -21,7 +21,6 @@ from morocco.util.schema import convert
 
 WITHOUT = ("rucos", "muserc")
 """Their records are long texts, so their speeds are of another scale."""
-_SUFFIXES = (".md", ".csv", ".json", ".html", ".png", ".svg")
 _Weight = Annotated[float, Meta(ge=0, le=1e9, description="a weight from 0 up")]
 _WEIGHTS_HINT = "Write lines such as `parus = 2.5`."
 _Score = Annotated[float, Meta(ge=-1, le=1, description="a score from -1 to 1")]
@@ -86,16 +85,6 @@ def read_settings(options: ReportOptions, submission: Submission) -> ReportSetti
         baseline=_find_baseline(options.baseline, models),
         by_gpu=options.by == "gpu",
     )
-
-
-def check_outputs(paths: Sequence[Path]) -> None:
-    """Raise DataError for a path that ends in no known suffix."""
-    for path in paths:
-        if path.suffix.lower() not in _SUFFIXES:
-            kinds = ", ".join(_SUFFIXES)
-            raise DataError(
-                f"Cannot write {path}: the name of a report must end in one of {kinds}."
-            )
 
 
 def read_names(texts: Sequence[str], models: Sequence[str]) -> dict[str, str]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import json
 import os
+import re
 import subprocess
 import sys
 from collections.abc import Sequence
@@ -216,7 +217,17 @@ def test_scores_are_those_that_score_prints(logs: Path, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "content", ["[]", "{}", '{"fast": {}}', '{"fast": 2}', '{"fast": NaN}', '{"fast": "x"}', "{"]
+    "content",
+    [
+        "[]",
+        "{}",
+        '{"fast": {}}',
+        '{"fast": {"tasks": 5}}',
+        '{"fast": 2}',
+        '{"fast": NaN}',
+        '{"fast": "x"}',
+        "{",
+    ],
 )
 def test_scores_that_are_none_are_refused(logs: Path, tmp_path: Path, content: str) -> None:
     scores = tmp_path / "scores.json"
@@ -271,6 +282,29 @@ def test_runs_that_give_no_speed_say_why(tmp_path: Path, sizes: Any, reason: str
     write_runs(tmp_path / "logs", times=sizes)
     report = read_report(tmp_path, tmp_path / "logs")
     assert find_cell(report, "logs", "parus")["reason"] == reason
+
+
+def test_without_a_gpu_reading_its_clock_gives_no_speed(tmp_path: Path) -> None:
+    write_runs(tmp_path / "logs")
+    for log in (tmp_path / "logs").rglob("*.jsonl"):
+        log.write_text(re.sub(r'"(gpu_\w+)": [0-9.]+', r'"\1": null', log.read_text()))
+    report = read_report(tmp_path, tmp_path / "logs", "--clock", "gpu")
+    assert "GPU reading" in find_cell(report, "logs", "parus")["reason"]
+    error = run_morocco("report", tmp_path / "logs", "--clock", "gpu", "--save-baseline", "b.json")
+    assert "logs has no numbers" in error.fails(3)
+
+
+def test_the_only_run_of_each_size_has_a_speed_without_an_interval(tmp_path: Path) -> None:
+    write_runs(tmp_path / "logs", times={INIT: (10.0,), LONG: (50.0,)})
+    text = run_morocco("report", tmp_path / "logs").succeeds().stdout
+    assert find_line(text, "parus")[1:3] == ["50.0", "10.0"]
+
+
+def test_a_record_that_cannot_be_read_is_named(logs: Path) -> None:
+    (logs / "fast" / "rcb" / "2000_32_01.json").write_text("nonsense")
+    (warning,) = run_morocco("report", logs / "fast").succeeds().warnings
+    assert "2000_32_01.jsonl" in warning
+    assert "no JSON" in warning
 
 
 def test_a_log_that_cannot_be_read_counts_as_failed(logs: Path, tmp_path: Path) -> None:
@@ -353,6 +387,15 @@ def test_the_clocks_of_both_must_agree(logs: Path, tmp_path: Path) -> None:
     run_morocco("report", logs / "slow", "--save-baseline", kept).succeeds()
     error = run_morocco("report", logs / "fast", "--baseline", kept, "--clock", "gpu").fails(3)
     assert "--clock log" in error
+
+
+def test_a_model_that_ran_on_several_machines_is_flagged(tmp_path: Path) -> None:
+    write_runs(tmp_path / "m", "parus", **on_gpu("V100"))
+    write_runs(tmp_path / "m", "rcb", **on_gpu("V100", machine="ffff"))
+    (warning,) = run_morocco("report", tmp_path / "m").succeeds().warnings
+    assert "several machines" in warning
+    assert "(3f0c)" in warning  # equal descriptions are told apart
+    assert "(ffff)" in warning
 
 
 def test_unequal_machines_are_flagged(tmp_path: Path) -> None:
