@@ -29,6 +29,8 @@ class MoroccoError(Exception):
     exit_code = 1
     cause = "failed"
     """The failure in a word or two, for tables."""
+    quoted: tuple[str, ...] = ()
+    """The last lines that a failed target wrote to stderr; the message ends with them."""
 
 
 class SuiteFailed(MoroccoError):
@@ -43,28 +45,28 @@ class DataError(MoroccoError):
     """A data file, a log or a path that cannot be used as given."""
 
     exit_code = 3
-    cause = "data"
+    cause = "data error"
 
 
 class EngineError(MoroccoError):
     """The container engine cannot be reached, or refused a request."""
 
     exit_code = 4
-    cause = "engine"
+    cause = "engine error"
 
 
 class GpuError(MoroccoError):
     """A GPU was asked for that cannot be had."""
 
     exit_code = 5
-    cause = "GPU"
+    cause = "GPU error"
 
 
 class OutputError(MoroccoError):
     """Results could not be written: disk full, reader gone, no permission."""
 
     exit_code = 6
-    cause = "output"
+    cause = "output error"
 
 
 class TargetError(MoroccoError):
@@ -73,9 +75,10 @@ class TargetError(MoroccoError):
     exit_code = 10
     cause = "cannot start"
 
-    def __init__(self, message: str, code: int | None = None) -> None:
-        """`code` is the exit code of the target, None if it never ran."""
+    def __init__(self, message: str, code: int | None = None, quoted: tuple[str, ...] = ()) -> None:
+        """`code` is the exit code of the target, `quoted` what the message quotes of its stderr."""
         super().__init__(message)
+        self.quoted = quoted
         if code is not None:
             self.cause = f"exit code {code}"
 
@@ -84,14 +87,14 @@ class OutOfMemory(TargetError):
     """The target was killed because memory ran out."""
 
     exit_code = 11
-    cause = "memory"
+    cause = "out of memory"
 
 
 class TimedOut(TargetError):
     """The target ran longer than allowed."""
 
     exit_code = 12
-    cause = "time-out"
+    cause = "timed out"
 
 
 class NoPredictions(TargetError):
@@ -105,12 +108,32 @@ class UnreadInput(TargetError):
     """The target ended before it had read all of its input."""
 
     exit_code = 14
-    cause = "input unread"
+    cause = "unread input"
 
 
 class Interrupted(MoroccoError):
     """A signal ended the run; the exit code is 128 + signal, as in a shell."""
 
+    cause = "interrupted"
+
     def __init__(self, message: str, signal_number: int = SIGTERM) -> None:
         super().__init__(message)
         self.exit_code = 128 + signal_number
+
+
+_CAUSES = {
+    error.__name__: error.cause
+    for error in list(globals().values())
+    if isinstance(error, type) and issubclass(error, MoroccoError)
+}
+
+
+def name_cause(kind: str | None, exit_code: int | None) -> str | None:
+    """Return the cause of a failed run: "out of memory", "exit code 3"; None for a good run.
+
+    `kind` is the name of the error's class, as a run record holds it. An unknown one, as of a
+    defect in morocco, is its own cause.
+    """
+    if kind in (None, TargetError.__name__) and exit_code:
+        return f"exit code {exit_code}"
+    return None if kind is None else _CAUSES.get(kind, kind)

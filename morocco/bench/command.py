@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import sys
+from pathlib import Path
 from typing import Any
 
 import click
 
 from morocco.bench.options import refuse_container_options, shaping_options
+from morocco.errors import OutputError
 from morocco.targets.options import build_run_options
 from morocco.tasks import complete_task
 from morocco.util.params import PATH
@@ -17,16 +20,18 @@ from morocco.util.params import PATH
 @click.argument("data_dir", type=PATH)
 @click.argument("task", shell_complete=complete_task)
 @click.option("--input-size", type=click.IntRange(min=1), default=10_000, help="Records to feed.")
-@click.option("--batch-size", type=click.IntRange(min=1), default=128, help="Told to the model.")
+@click.option("--batch-size", type=click.IntRange(min=1), default=128, help="Passed to the model.")
 @click.option(
     "-o", "--output", type=PATH, help="The log; without it, samples go to stdout.", metavar="PATH"
 )
-@click.option("--force", is_flag=True, help="Replace what has the same name.")
+@click.option("--force", is_flag=True, help="Replace files of the same name.")
 @click.option("--predictions", type=PATH, metavar="PATH", help="Keep the predictions here.")
 @shaping_options
 @click.option("-q", "--quiet", is_flag=True, help="No live line and no summary.")
 @click.pass_context
-def bench(ctx: click.Context, /, **options: Any) -> None:
+def bench(
+    ctx: click.Context, /, target: str, output: Path | None, *, quiet: bool, **options: Any
+) -> None:
     """Measure TARGET on the records of TASK and write its log.
 
     TARGET is an image (russiannlp/rubert-parus) or a bare process ('exec:python infer.py'). TASK
@@ -37,7 +42,23 @@ def bench(ctx: click.Context, /, **options: Any) -> None:
     morocco bench russiannlp/rubert-parus data/public parus --input-size 2000 --batch-size 32 \\
       -o logs/parus/2000_32_01.jsonl
     """
-    from morocco.bench.session import BenchOptions, bench_command
+    from morocco.bench.display import RunDisplay, format_summary, is_terminal
+    from morocco.bench.run import measure
 
-    refuse_container_options(ctx, options["target"])
-    bench_command(BenchOptions(run=build_run_options(options), **options))
+    refuse_container_options(ctx, target)
+    if output is None and sys.stdout is None:
+        raise OutputError("There is no stdout to write the samples to; use -o.")
+    samples_shown = output is None and is_terminal(sys.stdout)
+    live = is_terminal(sys.stderr) and not samples_shown
+    run_options = build_run_options(options)
+    with RunDisplay(live=live, quiet=quiet) as display:
+        record = measure(
+            target,
+            output=output or sys.stdout,
+            options=run_options,
+            observer=display,
+            on_pull=display.pull,
+            catch_signals=True,
+            **options,
+        )
+        display.say(format_summary(record, output))

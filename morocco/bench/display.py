@@ -1,4 +1,4 @@
-"""What a person sees on stderr while a run goes."""
+"""What a person sees on stderr while a run goes on."""
 
 from __future__ import annotations
 
@@ -20,121 +20,118 @@ if TYPE_CHECKING:
     from rich.progress import Progress as Bars
     from rich.progress import TaskID
 
-_CLEAR = "\r\x1b[K"
+_CLEAR_LINE = "\r\x1b[K"
 
 
 class RunDisplay:
-    """Warnings always; the live line and the progress of a pull where somebody can see them."""
+    """Prints warnings, and on a terminal a live line and the progress of a pull."""
 
     def __init__(self, *, live: bool, quiet: bool, stream: TextIO | None = None) -> None:
         self._stream: TextIO | None = stream or sys.stderr
-        self._live = live and not quiet
-        self._quiet = quiet
-        self._pull: _PullBar | None = None
-        self._drawn = False
+        """None if the parent process closed it."""
+        self._live, self._quiet = live and not quiet, quiet
+        self._pull: _PullBars | None = None
+        self._line_drawn = False
 
     def __enter__(self) -> RunDisplay:
         return self
 
     def __exit__(self, *_: object) -> None:
-        self._end_pull()
-        self._clear()
+        self._print("")
 
     def progress(self, progress: Progress) -> None:
         """Redraw the live line."""
         self._end_pull()
         if self._live and self._stream is not None:
-            line = format_progress(progress)[: _width(self._stream) - 1]  # two cannot be cleared
-            self._write(_CLEAR + line)
-            self._drawn = True
+            line = format_progress(progress)[: _get_width(self._stream) - 1]  # one that wraps stays
+            self._write(_CLEAR_LINE + line)
+            self._line_drawn = True
 
     def warn(self, message: str) -> None:
         """Print a warning on a line of its own."""
-        self._end_pull()
-        self._clear()
-        self._write(f"morocco: warning: {message}\n")
+        self._print(f"morocco: warning: {message}\n")
 
     def say(self, message: str) -> None:
-        """Print a line, unless told to be quiet."""
-        self._end_pull()
-        self._clear()
-        if not self._quiet:
-            self._write(message + "\n")
+        """Print a line, unless quiet."""
+        self._print("" if self._quiet else message + "\n")
 
     def pull(self, event: PullEvent) -> None:
         """Show how far the pull of an image has come."""
         if self._pull is None:
             self.say("Pulling the image …")
-            self._pull = _PullBar(shown=self._live)
+            self._pull = _PullBars(shown=self._live)
         self._pull.update(event)
+
+    def _print(self, text: str) -> None:
+        self._end_pull()
+        if self._line_drawn:
+            text = _CLEAR_LINE + text
+            self._line_drawn = False
+        if text:
+            self._write(text)
 
     def _end_pull(self) -> None:
         pull, self._pull = self._pull, None
         if pull is not None:
             pull.stop()
 
-    def _clear(self) -> None:
-        if self._drawn:
-            self._write(_CLEAR)
-            self._drawn = False
-
     def _write(self, text: str) -> None:
-        if self._stream is None:  # closed by whoever started us
-            return
-        with suppress(OSError):  # a closed terminal ends the run by its signal, not here
-            self._stream.write(text)
-            self._stream.flush()
+        if self._stream is not None:
+            with suppress(OSError):  # a closed terminal ends the run by its signal, not here
+                self._stream.write(text)
+                self._stream.flush()
 
 
 def is_terminal(stream: TextIO | None) -> bool:
-    """Return whether a person sees it; None is one that whoever started us has closed."""
+    """Return whether a stream is shown to a person; None is one that the parent closed."""
     return stream is not None and stream.isatty()
 
 
-def _width(stream: TextIO) -> int:
-    try:
-        columns = os.get_terminal_size(stream.fileno()).columns
-    except OSError:
-        columns = 0
-    return columns or shutil.get_terminal_size().columns
+def _get_width(stream: TextIO) -> int:
+    with suppress(OSError):
+        if columns := os.get_terminal_size(stream.fileno()).columns:
+            return columns
+    return shutil.get_terminal_size().columns
 
 
 def format_progress(progress: Progress) -> str:
-    """Return the live line: elapsed, records fed and predicted, CPU, RAM, GPU."""
+    """Return the live line: time elapsed, records fed and predicted, CPU, RAM and GPU."""
     sample = progress.sample or Sample(0)
     parts = [
-        f"{format_elapsed(progress.elapsed)}  fed {progress.fed:,}/{progress.records:,}",
+        format_elapsed(progress.elapsed),
+        f"fed {progress.fed:,}/{progress.records:,}",
         f"predicted {progress.predicted:,}",
-        f"CPU {_number(sample.cpu_usage, 1)} cores",
-        f"RAM {_number(sample.ram, GIB)} GB",
-        f"GPU {_number(sample.gpu_usage, 0.01, 0)} %" if sample.gpu_ram is not None else "",
-        f"GPU RAM {_number(sample.gpu_ram, GIB)} GB" if sample.gpu_ram is not None else "",
+        f"CPU {_format(sample.cpu_usage, 1)} cores",
+        f"RAM {_format(sample.ram, GIB)} GB",
     ]
-    return "  ".join(part for part in parts if part)
+    if sample.gpu_ram is not None:
+        parts.append(f"GPU {_format(sample.gpu_usage, 0.01, 0)} %")
+        parts.append(f"GPU RAM {_format(sample.gpu_ram, GIB)} GB")
+    return "  ".join(parts)
 
 
-def summarise(record: RunRecord, output: Path | None) -> str:
-    """Return what a run came to, in one line."""
+def format_summary(record: RunRecord, output: Path | None) -> str:
+    """Return the result of a run in one line."""
     parts = [
         f"{record.task}: {plural(record.input_size or 0, 'record')} in "
         f"{record.run_time or 0:.2f} s, start-up included",
         plural(record.prediction_count or 0, "prediction"),
-        f"peak RAM {_number(record.peaks.ram, GIB)} GB",
+        f"peak RAM {_format(record.peaks.ram, GIB)} GB",
     ]
     if record.peaks.gpu_ram is not None:
-        parts.append(f"peak GPU RAM {_number(record.peaks.gpu_ram, GIB)} GB")
+        parts.append(f"peak GPU RAM {_format(record.peaks.gpu_ram, GIB)} GB")
     return ", ".join(parts) + (f" -> {output}" if output else "")
 
 
-def _number(value: float | None, unit: float, digits: int = 2) -> str:
+def _format(value: float | None, unit: float, digits: int = 2) -> str:
     return "-" if value is None else f"{value / unit:.{digits}f}"
 
 
-class _PullBar:
-    """The layers of an image, as one bar a layer."""
+class _PullBars:
+    """One bar for each layer of an image."""
 
     def __init__(self, *, shown: bool) -> None:
-        self._bars: Bars | None = _start_bars() if shown else None
+        self._bars = _start_bars() if shown else None
         self._layers: dict[str, TaskID] = {}
 
     def update(self, event: PullEvent) -> None:
@@ -159,12 +156,8 @@ def _start_bars() -> Bars:
     from rich.console import Console
     from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TransferSpeedColumn
 
-    columns = (
-        TextColumn("{task.description}"),
-        BarColumn(),
-        DownloadColumn(),
-        TransferSpeedColumn(),
-    )
+    text = TextColumn("{task.description}")
+    columns = (text, BarColumn(), DownloadColumn(), TransferSpeedColumn())
     bars = Progress(*columns, console=Console(stderr=True), transient=True)
     bars.start()
     return bars

@@ -1,4 +1,4 @@
-"""One step of a run after the other, each ended at once by whatever else ends the run."""
+"""The steps of a run, one after another, each ended at once by a signal or a failure elsewhere."""
 
 from __future__ import annotations
 
@@ -15,84 +15,78 @@ from morocco.errors import Interrupted
 from morocco.util.units import Seconds
 
 Events = queue.SimpleQueue[Any]
-"""What ends a step: an exception, from whatever thread or signal, or the step's own outcome."""
+"""What ends a step: an exception, from any thread or signal handler, or the step's own result."""
 
 _TICK: Seconds = 0.5
-_PATIENCE: Seconds = 20
-"""For a step that was broken off to come to its end, so that nothing begins after the removal."""
+_STEP_END_TIMEOUT: Seconds = 20
+"""For a step that was broken off to end, so that it starts nothing after the clean-up."""
+_STOP_SIGNALS = {signal.SIGINT: "Ctrl-C", signal.SIGTERM: "SIGTERM", signal.SIGHUP: "SIGHUP"}
 _Result = TypeVar("_Result")
 
 
 class StepRunner:
-    """Runs steps in threads of their own, so that no signal leaves one half-way."""
+    """Runs each step in a thread of its own, so that no signal leaves one half-done."""
 
     def __init__(
         self, events: Events, on_tick: Callable[[], None], on_break: Callable[[], None]
     ) -> None:
-        """`on_tick` is called about twice a second; `on_break` makes the step at work give up."""
-        self._events = events
-        self._on_tick = on_tick
-        self._on_break = on_break
+        """`on_tick` is called about twice a second; `on_break` makes the current step give up."""
+        self._events, self._on_tick, self._on_break = events, on_tick, on_break
 
     def call(self, function: Callable[[], _Result]) -> _Result:
-        """Return what `function` gives; raises what it raises, or any other exception that came."""
+        """Return what `function` returns; raise what it raises, or an exception from `events`."""
 
         def settle() -> None:
             try:
-                outcome.set_result(function())
+                result.set_result(function())
             except BaseException as error:
-                outcome.set_exception(error)
-            self._events.put(outcome)
+                result.set_exception(error)
+            self._events.put(result)
 
-        outcome: Future[_Result] = Future()
+        result: Future[_Result] = Future()
         step = threading.Thread(target=settle, name="step", daemon=True)
         step.start()
         try:
-            self._wait_for(outcome)
+            self._wait_for(result)
         except BaseException:
             self._on_break()
-            step.join(_PATIENCE)
+            step.join(_STEP_END_TIMEOUT)
             raise
-        return outcome.result()
+        return result.result()
 
-    def _wait_for(self, outcome: Future[Any]) -> None:
+    def _wait_for(self, result: Future[Any]) -> None:
         while True:
             try:
                 event = self._events.get(timeout=_TICK)
             except queue.Empty:
                 self._on_tick()
                 continue
-            if event is outcome:
+            if event is result:
                 return
             if isinstance(event, Exception):
                 raise event
 
 
-_NAMES = {signal.SIGINT: "Ctrl-C", signal.SIGTERM: "SIGTERM", signal.SIGHUP: "SIGHUP"}
-
-
 def forward_signals(on_stop: Callable[[Interrupted], None]) -> None:
-    """Hand the first signal to `on_stop`; the others do nothing. For the main thread.
+    """Pass the first stop signal to `on_stop` and ignore the others; for the main thread.
 
-    Nothing is raised where a signal happens to come: whoever runs things ends them in good order.
-    Signals that nohup and the like have switched off stay so.
+    Nothing is raised where the signal arrives, so that the run can end in an orderly way. Signals
+    that were ignored before, as under nohup, stay ignored.
     """
-
-    came = []
+    received = []
 
     def handle(number: int, _frame: FrameType | None) -> None:
-        came.append(number)
-        if len(came) == 1:
-            name = _NAMES[signal.Signals(number)]
-            on_stop(
-                Interrupted(f"Stopped by {name}; nothing of the target is left running.", number)
-            )
+        received.append(number)
+        if len(received) == 1:
+            name = _STOP_SIGNALS[signal.Signals(number)]
+            message = f"Stopped by {name}; nothing of the target is left running."
+            on_stop(Interrupted(message, number))
 
     def ignore() -> None:
         for number in numbers:
             signal.signal(number, signal.SIG_IGN)
 
-    numbers = [number for number in _NAMES if signal.getsignal(number) is not signal.SIG_IGN]
+    numbers = [number for number in _STOP_SIGNALS if signal.getsignal(number) != signal.SIG_IGN]
     for number in numbers:
         signal.signal(number, handle)
-    atexit.register(ignore)  # Python gives up its handlers some time before it ends
+    atexit.register(ignore)  # Python drops its handlers some time before it exits

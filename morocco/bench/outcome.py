@@ -1,130 +1,167 @@
-"""Whether an ended run is good: pure functions over what was seen of it."""
+"""How a run turned out: what was measured, and whether it failed; pure functions."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+import hashlib
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from morocco.errors import NoPredictions, OutOfMemory, TargetError, UnreadInput
-from morocco.logs.record import Peaks
-from morocco.targets.target import Exit
-from morocco.util.units import Bytes, format_bytes, plural
+from morocco.hardware.info import GpuInfo, Joules
+from morocco.logs.record import GPU_IN_USE, GpusBefore, Monitor, Output, Peaks
+from morocco.targets.target import Exit, Identity
+from morocco.tasks import Records
+from morocco.util.units import Bytes, Seconds, format_bytes, plural
 
-_KILLED = 128 + 9
-_TAIL_LINES = 10
-STDERR = "Its last lines on stderr:"
-"""Stands before what a message quotes."""
+_SIGKILLED = 128 + 9
+_QUOTED_LINES = 10
+_QUOTED_WIDTH = 300
+_NO_OUTPUT = Output(0, hashlib.sha256().hexdigest(), None, None)
 
 
 @dataclass(frozen=True)
-class Outcome:
-    """What was seen of a run that came to its end."""
+class RunWarning:
+    """Something that makes a measurement doubtful."""
 
-    exit: Exit
-    records: int
-    """How many should be fed."""
-    distinct: int | None
-    """How many different `idx` they carry; None where a record has none."""
-    fed: int
-    unread: int
-    """Bytes of input left lying, as far as this can be told."""
-    predicted: int
-    peaks: Peaks = field(default_factory=Peaks)
-    limits: Mapping[str, str] = field(default_factory=dict)
+    code: str
+    """What it is about, the same for all warnings of its kind: "gpu-in-use"."""
+    message: str
+
+
+@dataclass(frozen=True)
+class Prepared:
+    """A run that is ready to start."""
+
+    records: Records
+    target: Identity
+    gpus: tuple[GpuInfo, ...]
+    gpus_before: GpusBefore
+
+
+@dataclass(frozen=True)
+class Measurement:
+    """What was measured of a run, up to where it came; moments are on the monotonic clock."""
+
+    started: Seconds | None = None
+    """None if the target never started."""
+    exit: Exit | None = None
+    """None if the run was broken off before the target ended."""
+    fed: int = 0
+    """Records handed over."""
+    unread: Bytes = 0
+    """Input that the target left unread, as far as is known."""
+    predictions: Output = _NO_OUTPUT
     stderr: str = ""
-    gpus: int = 0
-    """How many it was given."""
+    """The end of what the target logged."""
+    peaks: Peaks = field(default_factory=Peaks)
+    energy: Joules | None = None
+    monitor: Monitor | None = None
     gpus_lost: tuple[str, ...] = ()
-    samples_missed: int = 0
 
 
-def find_failure(outcome: Outcome) -> TargetError | None:
-    """Return why the run is no good, the first cause first; None for a good one."""
-    code = outcome.exit.code
-    if code != 0 and outcome.exit.out_of_memory:
-        return OutOfMemory(_out_of_memory(outcome) + quote_stderr(outcome.stderr))
-    if code == _KILLED:
-        return OutOfMemory(
-            "The target was killed by signal 9 and morocco did not do it: most often the machine "
-            f"had no memory left. {_peak(outcome)}{quote_stderr(outcome.stderr)}"
+def warn_of_gpu_users(before: GpusBefore) -> Iterator[RunWarning]:
+    """Yield a warning for each process that uses a GPU before the target has started."""
+    for process in before.processes:
+        name = process.name or "a hidden process"
+        yield RunWarning(
+            GPU_IN_USE,
+            f"GPU {process.gpu} is in use by others: {name} (pid {process.pid}). The measurement "
+            "may come out too slow.",
         )
-    if code != 0:
-        return TargetError(
-            f"The target ended with exit code {code}: {_progress(outcome)}."
-            f"{quote_stderr(outcome.stderr)}",
-            code,
-        )
-    return _broken_contract(outcome)
 
 
-def _broken_contract(outcome: Outcome) -> TargetError | None:
-    if outcome.fed < outcome.records or outcome.unread:
-        return UnreadInput(
-            f"The target ended before it had read its input: {_progress(outcome)}. It must read "
-            f"stdin to its end.{quote_stderr(outcome.stderr)}"
-        )
-    if not outcome.predicted:
-        return NoPredictions(
-            "The target ended well and printed no prediction. It must write one JSON object a "
-            f"line to stdout.{quote_stderr(outcome.stderr)}"
-        )
-    return None
+def judge(prepared: Prepared, measured: Measurement) -> tuple[RunWarning, ...]:
+    """Return what makes a completed run doubtful; TargetError, of the first cause, if it failed."""
+    assert measured.exit
+    _check_exit(prepared, measured, measured.exit)
+    _check_contract(prepared, measured)
+    return tuple(_find_doubts(prepared, measured, measured.exit))
 
 
-def find_warnings(outcome: Outcome) -> Iterator[str]:
-    """Yield what makes the measurement of a good run doubtful."""
-    if outcome.predicted not in (outcome.records, outcome.distinct):
-        distinct = "" if outcome.distinct is None else f" with {outcome.distinct:,} different idx"
-        yield (
-            f"{plural(outcome.predicted, 'prediction')} for "
-            f"{plural(outcome.records, 'record')}{distinct}: does the model print one a record?"
+def _check_exit(prepared: Prepared, measured: Measurement, end: Exit) -> None:
+    ram = measured.peaks.ram
+    peak = "" if ram is None else f" Its RAM peaked at {format_bytes(ram)} in the samples."
+    limit = prepared.target.limits.get("memory")
+    if end.code and end.out_of_memory:
+        why = f"it needed more than --memory {limit}." if limit else f"the machine ran out.{peak}"
+        raise build_failure(
+            OutOfMemory, f"The target was killed for memory: {why}", measured.stderr
         )
-    if outcome.exit.out_of_memory:
-        yield "A process of the target was killed for memory, though the target ended well."
-    if outcome.gpus and outcome.peaks.gpu_ram is None:
-        yield (
-            "The target was never seen on a GPU, though it was given "
-            f"{plural(outcome.gpus, 'GPU')}. If it is a CPU model, say so with --gpus none."
+    if end.code == _SIGKILLED:
+        message = (
+            "The target was killed by signal 9, and not by morocco: most likely the machine ran "
+            f"out of memory.{peak}"
         )
-    if outcome.peaks.gpu_ram_source == "device":
-        yield (
-            "The driver does not tell the memory of single processes: gpu_ram is what the GPU "
-            "holds beyond what it held before the start."
-        )
-    for lost in outcome.gpus_lost:
-        yield f"{lost}. Its readings stop there; gpu_ram may be too low."
-    if outcome.samples_missed:
-        yield f"{plural(outcome.samples_missed, 'sample')} missed: the machine was too busy."
+        raise build_failure(OutOfMemory, message, measured.stderr)
+    if end.code:
+        progress = format_counts(prepared.records, measured)
+        message = f"The target exited with code {end.code}: {progress}."
+        raise build_failure(TargetError, message, measured.stderr, end.code)
 
 
-def quote_stderr(stderr: str) -> str:
-    """Return the last lines a target logged, ready to stand behind a message."""
-    lines = [line[:300] for line in stderr.splitlines() if line.strip()][-_TAIL_LINES:]
+def _check_contract(prepared: Prepared, measured: Measurement) -> None:
+    if measured.fed < prepared.records.count or measured.unread:
+        message = (
+            "The target exited before it had read its input: "
+            f"{format_counts(prepared.records, measured)}. It must read stdin to its end."
+        )
+        raise build_failure(UnreadInput, message, measured.stderr)
+    if not measured.predictions.count:
+        message = (
+            "The target exited with code 0 but printed no predictions. It must write one JSON "
+            "object per line to stdout."
+        )
+        raise build_failure(NoPredictions, message, measured.stderr)
+
+
+def _find_doubts(prepared: Prepared, measured: Measurement, end: Exit) -> Iterator[RunWarning]:
+    records, predicted, peaks = prepared.records, measured.predictions.count or 0, measured.peaks
+    if predicted not in (records.count, records.distinct):
+        distinct = f" with {records.distinct:,} different idx" if records.distinct else ""
+        yield RunWarning(
+            "prediction-count",
+            f"{plural(predicted, 'prediction')} for {plural(records.count, 'record')}{distinct}: "
+            "does the model print one per record?",
+        )
+    if end.out_of_memory:
+        message = "A process of the target was killed for memory, but the target exited with 0."
+        yield RunWarning("out-of-memory", message)
+    if prepared.gpus and peaks.gpu_ram is None:
+        yield RunWarning(
+            "gpu-unused",
+            f"The target was given {plural(len(prepared.gpus), 'GPU')} but was never seen on one. "
+            "If it is a CPU model, use --gpus none.",
+        )
+    if peaks.gpu_ram_source == "device":
+        yield RunWarning(
+            "gpu-ram-of-device",
+            "The driver does not report GPU memory by process: gpu_ram is the growth of the "
+            "GPU's memory in use since before the start.",
+        )
+    for lost in measured.gpus_lost:
+        message = f"{lost}. Its readings end there; gpu_ram may be too low."
+        yield RunWarning("gpu-lost", message)
+    if measured.monitor is not None and (missed := measured.monitor.samples_missed):
+        message = f"{plural(missed, 'sample')} missed: the machine was too busy."
+        yield RunWarning("samples-missed", message)
+
+
+def build_failure(
+    kind: type[TargetError], message: str, stderr: str, code: int | None = None
+) -> TargetError:
+    """Return an error that quotes the last lines a target logged."""
+    lines = [line for line in stderr.splitlines() if line.strip()][-_QUOTED_LINES:]
     if not lines:
-        return " It logged nothing to stderr."
-    return "\n" + "\n".join([STDERR, *(f"  {line}" for line in lines)])
+        return kind(f"{message} It logged nothing to stderr.", code)
+    quoted = tuple(line[:_QUOTED_WIDTH] for line in lines)
+    text = "\n  ".join([f"{message}\nIts last lines on stderr:", *quoted])
+    return kind(text, code, quoted)
 
 
-def _out_of_memory(outcome: Outcome) -> str:
-    limit = outcome.limits.get("memory")
-    if limit:
-        return f"The target was killed for memory: it needed more than --memory {limit}."
-    return f"The target was killed for memory: the machine had none left. {_peak(outcome)}"
-
-
-def _peak(outcome: Outcome) -> str:
-    ram = outcome.peaks.ram
-    return "" if ram is None else f"The largest sample of its RAM was {format_bytes(ram)}."
-
-
-def _progress(outcome: Outcome) -> str:
-    return tell_progress(outcome.fed, outcome.records, outcome.predicted, outcome.unread)
-
-
-def tell_progress(fed: int, records: int, predicted: int, unread: Bytes = 0) -> str:
-    """Return how far a run came, as part of a sentence."""
-    left = f", {format_bytes(unread)} of input left unread" if unread else ""
+def format_counts(records: Records, measured: Measurement) -> str:
+    """Return how far a run has come, as part of a sentence."""
+    unread = f", {format_bytes(measured.unread)} of input left unread" if measured.unread else ""
     return (
-        f"{fed:,} of {plural(records, 'record')} handed over{left}, "
-        f"{plural(predicted, 'prediction')} back"
+        f"{measured.fed:,} of {plural(records.count, 'record')} handed over{unread}, "
+        f"{plural(measured.predictions.count or 0, 'prediction')} back"
     )

@@ -1,51 +1,59 @@
-"""One measurement: a target is started, fed and drained while the sampler watches it."""
+"""One measurement: a target is started, fed and drained while its use of the machine is sampled."""
 
 from __future__ import annotations
 
 import queue
 import time
-from collections.abc import Mapping
-from contextlib import suppress
-from dataclasses import dataclass, field
-from typing import Any, BinaryIO, Protocol
+from collections.abc import Callable, Iterable
+from contextlib import AbstractContextManager, nullcontext, suppress
+from dataclasses import dataclass, field, replace
+from io import StringIO
+from pathlib import Path
+from typing import BinaryIO, Protocol, TextIO
 
 from morocco import __version__
-from morocco.bench.interrupts import Events, StepRunner
-from morocco.bench.outcome import Outcome, find_failure, find_warnings, quote_stderr, tell_progress
+from morocco.bench.interrupts import Events, StepRunner, forward_signals
+from morocco.bench.outcome import (
+    Measurement,
+    Prepared,
+    RunWarning,
+    build_failure,
+    format_counts,
+    judge,
+    warn_of_gpu_users,
+)
 from morocco.bench.sampling import Beats, Meter, Sampler
 from morocco.bench.streams import Streams
-from morocco.bench.writers import LogWriter
-from morocco.errors import TimedOut
+from morocco.bench.writers import (
+    FileWriter,
+    LogWriter,
+    StreamWriter,
+    check_log_name,
+    open_predictions,
+)
+from morocco.errors import DataError, TimedOut
 from morocco.hardware.cgroup import find_cgroup
 from morocco.hardware.gpu import Gpus
 from morocco.hardware.host import ProcessTree, read_host_info
-from morocco.logs.record import (
-    DataFile,
-    Failure,
-    GpusBefore,
-    Monitor,
-    Output,
-    Peaks,
-    RunRecord,
-    to_utc,
-)
+from morocco.logs.record import DataFile, Failure, GpusBefore, Monitor, Output, RunRecord, to_utc
 from morocco.logs.samples import Sample
-from morocco.targets.target import Exit, Target
-from morocco.tasks import Records
+from morocco.targets.factory import make_target
+from morocco.targets.options import RunOptions
+from morocco.targets.target import OnPull, Target
+from morocco.tasks import Records, find_data, load_records
 from morocco.util.units import AnchoredClock, Seconds
 
 
 @dataclass(frozen=True)
 class RunSpec:
-    """What is to be measured."""
+    """What to measure, and how."""
 
+    target: str
+    """As on the command line: an image, or `exec:COMMAND`."""
     task: str
     records: Records
     batch_size: int
-    period: Seconds = 1 / 3
-    timeout: Seconds | None = None
-    arguments: Mapping[str, Any] = field(default_factory=dict)
-    """For the record."""
+    options: RunOptions = field(default_factory=RunOptions)
 
 
 @dataclass(frozen=True)
@@ -58,214 +66,265 @@ class Progress:
     fed: int
     predicted: int
     sample: Sample | None
-    """The newest one."""
+    """The latest one."""
 
 
 class RunObserver(Protocol):
-    """Whoever looks on while a run goes."""
+    """Follows a run."""
 
     def progress(self, progress: Progress) -> None:
-        """Take note; called about twice a second."""
+        """Called about twice a second."""
 
     def warn(self, message: str) -> None:
-        """Take note of something that makes the measurement doubtful."""
+        """Called with what makes the measurement doubtful."""
 
 
-def run_bench(
-    plan: RunSpec,
+class _SilentObserver:
+    def progress(self, progress: Progress) -> None:
+        pass
+
+    def warn(self, message: str) -> None:
+        pass
+
+
+def _ignore(_: object) -> None:
+    pass
+
+
+def measure(
+    target: str,
+    data_dir: Path | str,
+    task: str,
+    *,
+    input_size: int = 10_000,
+    batch_size: int = 128,
+    output: Path | str | TextIO | None = None,
+    predictions: Path | None = None,
+    force: bool = False,
+    options: RunOptions | None = None,
+    observer: RunObserver | None = None,
+    on_pull: OnPull = _ignore,
+    catch_signals: bool = False,
+) -> RunRecord:
+    """Measure a target on the data of a task and return the record of the run.
+
+    `output` is the path of the log, or a stream for the samples; `predictions` is a file that
+    gets what the target prints. `force` replaces both. With `catch_signals`, a signal ends the run
+    in an orderly way; for the main thread of a program. Raises a MoroccoError if the run fails.
+    """
+    if isinstance(output, str):
+        output = Path(output)
+    if isinstance(output, Path) and output == predictions:
+        raise DataError(f"--output and --predictions are both {output}; name two files.")
+    records = load_records(find_data(Path(data_dir), task), input_size)
+    spec = RunSpec(target, task, records, batch_size, options or RunOptions())
+    watcher = observer or _SilentObserver()
+
+    def open_writer() -> LogWriter:
+        if not isinstance(output, Path):
+            return StreamWriter(output or StringIO())
+        warning = check_log_name(output, task, input_size, batch_size)
+        if warning is not None:
+            watcher.warn(warning)
+        return FileWriter(output, replace=force)
+
+    events: Events = queue.SimpleQueue()
+    if catch_signals:
+        forward_signals(events.put)
+    kept = open_predictions(predictions, replace=force)
+    return run_spec(spec, open_writer, watcher, events=events, predictions=kept, on_pull=on_pull)
+
+
+def run_spec(
+    spec: RunSpec,
+    open_writer: Callable[[], LogWriter],
+    observer: RunObserver,
+    *,
+    events: Events | None = None,
+    predictions: AbstractContextManager[BinaryIO | None] | None = None,
+    on_pull: OnPull = _ignore,
+) -> RunRecord:
+    """Measure on the GPUs of this machine; the log is opened once nothing else can be wrong.
+
+    `predictions` is entered just before; the rest is as in `run_target`.
+    """
+    with Gpus.open(spec.options.gpus) as gpus:
+        target = make_target(spec.target, spec.batch_size, spec.options, gpus, on_pull)
+        with predictions or nullcontext() as file:
+            return run_target(spec, target, gpus, open_writer(), observer, file, events)
+
+
+def run_target(
+    spec: RunSpec,
     target: Target,
     gpus: Gpus,
-    sink: LogWriter,
-    watch: RunObserver,
+    writer: LogWriter,
+    observer: RunObserver,
     predictions: BinaryIO | None = None,
     events: Events | None = None,
 ) -> RunRecord:
-    """Measure `target` and return the record of the run; the samples go to `sink`.
+    """Measure `target` and return the record of the run; the samples go to `writer`.
 
-    Raises the MoroccoError that made the run fail, after the target was removed and the sink was
-    told. `predictions` gets a copy of what the target prints; an exception put into `events` ends
-    the run.
+    Raises the MoroccoError that made the run fail, after the target was removed and the writer
+    has the record. `predictions` gets a copy of what the target prints; an exception put into
+    `events` ends the run.
     """
-    run = _Run(plan, target, gpus, sink, watch, predictions, events or queue.SimpleQueue())
+    run = _Run(spec, target, gpus, writer, observer, predictions, events or queue.SimpleQueue())
+    prepared = None
     try:
         with target:
-            run.prepare()
+            prepared = run.prepare()
+            run.warn(warn_of_gpu_users(prepared.gpus_before))
             run.measure()
-        run.judge()
+        measured = run.read_measurement()
+        run.warn(judge(prepared, measured))
+        run.close_log(measured)
     except BaseException as error:
-        sink.fail(run.record(error).to_json())
+        writer.fail(run.build_record(prepared, run.read_measurement(), error).to_json())
         raise
-    record = run.record(None)
-    sink.finish(record.to_json())
+    record = run.build_record(prepared, measured)
+    writer.finish(record.to_json())
     return record
 
 
 class _Run:
-    """One run, from its preparation to its record."""
+    """The moving parts of one run."""
 
     def __init__(
         self,
-        plan: RunSpec,
+        spec: RunSpec,
         target: Target,
         gpus: Gpus,
-        sink: LogWriter,
-        watch: RunObserver,
+        writer: LogWriter,
+        observer: RunObserver,
         predictions: BinaryIO | None,
         events: Events,
     ) -> None:
-        self._plan, self._target, self._gpus = plan, target, gpus
-        self._sink, self._watch = sink, watch
+        self._spec, self._target, self._gpus = spec, target, gpus
+        self._writer, self._observer = writer, observer
         self._clock = AnchoredClock.anchor()
-        self._events = events
         self._steps = StepRunner(events, self._tick, target.kill)
-        self._streams = Streams(target, plan.records, predictions, self._events.put)
-        self._meter: Meter | None = None
-        self._started: Seconds | None = None
-        self._exit: Exit | None = None
-        self._before: GpusBefore | None = None
-        self._energy: float | None = None
-        self._monitor: Monitor | None = None
-        self._warnings: list[str] = []
+        self._streams = Streams(target, spec.records, predictions, events.put)
+        self._meter = Meter(ProcessTree(0), gpus, self._clock)
+        self._sampler = Sampler(1 / spec.options.rate, self._meter.read, writer.write, events.put)
+        self._measured = Measurement()
+        self._warnings: list[RunWarning] = []
 
-    def prepare(self) -> None:
-        """Do all that can be done before the clock starts."""
+    def prepare(self) -> Prepared:
+        """Do everything that can be done before the clock starts."""
         self._steps.call(self._target.prepare)
-        self._before = GpusBefore(self._gpus.mark_baseline(), self._gpus.processes())
-        for process in self._before.processes:
-            name = process.name or "a process that cannot be seen from here"
-            self._warn(
-                f"GPU {process.gpu} is in use by others: {name} (pid {process.pid}). What is "
-                "measured now may be too slow."
-            )
+        before = GpusBefore(self._gpus.mark_baseline(), self._gpus.processes())
+        return Prepared(self._spec.records, self._target.identity, self._gpus.infos, before)
 
     def measure(self) -> None:
-        """Run the target from its start to its end, and take in all it printed."""
+        """Run the target from its start to its end, and read all that it prints."""
         energy = self._gpus.energy()
-        self._started = self._steps.call(self._target.start)
+        started = self._steps.call(self._target.start)
+        self._measured = Measurement(started)
         cpu_time = time.process_time()
-        beats = self._watch_until_end(self._started)
+        pid = self._steps.call(self._target.find_pid)
+        if pid is not None:
+            self._meter.tree = ProcessTree(pid, find_cgroup(pid))
+        beats = self._sample_until_end(started)
         cpu_time = time.process_time() - cpu_time
-        self._monitor = Monitor(beats.due, beats.missed, round(cpu_time, 4))
-        self._energy = _difference(self._gpus.energy(), energy)
+        self._measured = replace(
+            self._measured,
+            monitor=Monitor(beats.due, beats.missed, round(cpu_time, 4)),
+            energy=_subtract(self._gpus.energy(), energy),
+        )
         self._steps.call(self._streams.finish)
 
-    def _watch_until_end(self, started: Seconds) -> Beats:
-        pid = self._steps.call(self._target.find_pid)
-        cgroup = None if pid is None else find_cgroup(pid)
-        self._meter = meter = Meter(ProcessTree(pid or 0, cgroup), self._gpus, self._clock)
-        sampler = Sampler(self._plan.period, meter.read, self._sink.write, self._events.put)
+    def _sample_until_end(self, started: Seconds) -> Beats:
         try:
-            sampler.start(started)
+            self._sampler.start(started)
             self._streams.start()
-            self._exit = self._steps.call(self._target.wait)
+            self._measured = Measurement(started, self._steps.call(self._target.wait))
         except BaseException:
             self._target.kill()
-            with suppress(Exception):  # the first failure is the one to tell
-                sampler.stop()
+            with suppress(Exception):  # the first failure is the one to report
+                self._sampler.stop()
             raise
-        return sampler.stop()
+        return self._sampler.stop()
 
     def _tick(self) -> None:
-        """Show how far the run is, once it runs, and end it when its time is up."""
-        if self._started is None:
+        """Show how far the target is, and end the run when its time is up."""
+        if self._measured.started is None:
             return
-        elapsed = time.monotonic() - self._started
-        self._watch.progress(self._progress(elapsed))
-        if self._plan.timeout is not None and elapsed > self._plan.timeout:
-            raise self._timed_out(self._plan.timeout)
-
-    def _progress(self, elapsed: Seconds) -> Progress:
-        return Progress(
-            elapsed,
-            self._plan.records.count,
-            self._streams.fed,
-            self._streams.predictions.count,
-            self._meter.last if self._meter else None,
-        )
-
-    def _timed_out(self, timeout: Seconds) -> TimedOut:
-        fed, predicted = self._streams.fed, self._streams.predictions.count
-        records = self._plan.records.count
-        stuck = " It seems not to read its input." if fed < records and not predicted else ""
-        return TimedOut(
+        elapsed = time.monotonic() - self._measured.started
+        records, fed = self._spec.records, self._streams.fed
+        predicted = self._streams.predictions.count
+        self._observer.progress(Progress(elapsed, records.count, fed, predicted, self._meter.last))
+        timeout = self._spec.options.timeout
+        if timeout is None or elapsed <= timeout:
+            return
+        message = (
             f"The target was still running after {timeout:g} s (--timeout): "
-            f"{tell_progress(fed, records, predicted)}.{stuck}"
-            f"{quote_stderr(self._streams.stderr.text)}"
+            f"{format_counts(records, self.read_measurement())}."
         )
+        if fed < records.count and not predicted:
+            message += " It does not seem to read its input."
+        raise build_failure(TimedOut, message, self._streams.stderr.text)
 
-    def judge(self) -> None:
-        """Raise what makes the run a failed one, or warn of doubts and close the log."""
-        outcome = self._outcome()
-        failure = find_failure(outcome)
-        if failure is not None:
-            raise failure
-        for message in find_warnings(outcome):
-            self._warn(message)
-        ended = self._clock.timestamp(outcome.exit.ended)
-        last = self._meter.last if self._meter else None
-        self._sink.write(Sample(max(ended, last.timestamp) if last else ended))
-
-    def _outcome(self) -> Outcome:
-        if self._exit is None:
-            raise RuntimeError("measure() comes first")
-        return Outcome(
-            exit=self._exit,
-            records=self._plan.records.count,
-            distinct=self._plan.records.distinct,
-            fed=self._streams.fed,
-            unread=self._streams.unread,
-            predicted=self._streams.predictions.count,
-            peaks=self._peaks(),
-            limits=self._target.identity.limits,
-            stderr=self._streams.stderr.text,
-            gpus=len(self._gpus.infos),
+    def read_measurement(self) -> Measurement:
+        """Return what has been measured so far."""
+        streams, printed = self._streams, self._streams.predictions
+        first, last = self._format_utc(printed.first), self._format_utc(printed.last)
+        return replace(
+            self._measured,
+            fed=streams.fed,
+            unread=streams.unread,
+            predictions=Output(printed.count, printed.sha256, first, last),
+            stderr=streams.stderr.text,
+            peaks=self._meter.peaks,
             gpus_lost=self._gpus.lost,
-            samples_missed=self._monitor.samples_missed if self._monitor else 0,
         )
 
-    def record(self, error: BaseException | None) -> RunRecord:
-        """Return all that is known of the run; `error` is what made it fail."""
-        plan, ended = self._plan, self._exit.ended if self._exit else None
-        failure = None if error is None else Failure(type(error).__name__, str(error))
+    def warn(self, warnings: Iterable[RunWarning]) -> None:
+        """Report warnings, and keep them for the record."""
+        for warning in warnings:
+            self._warnings.append(warning)
+            self._observer.warn(warning.message)
+
+    def close_log(self, measured: Measurement) -> None:
+        """Write the closing line, which may not be older than the line before."""
+        assert measured.exit
+        ended, last = self._clock.timestamp(measured.exit.ended), self._meter.last
+        self._writer.write(Sample(max(ended, last.timestamp) if last else ended))
+
+    def build_record(
+        self, prepared: Prepared | None, measured: Measurement, error: BaseException | None = None
+    ) -> RunRecord:
+        """Return the record with everything that is known; `error` is what made the run fail."""
+        spec, end = self._spec, measured.exit
         return RunRecord(
             morocco=__version__,
             target=self._target.identity,
-            arguments=plan.arguments,
-            task=plan.task,
-            input_size=plan.records.count,
-            batch_size=plan.batch_size,
-            data=DataFile(str(plan.records.path), plan.records.sha256),
+            arguments=spec.options.for_record(),
+            task=spec.task,
+            input_size=spec.records.count,
+            batch_size=spec.batch_size,
+            data=DataFile(str(spec.records.path), spec.records.sha256),
             host=read_host_info(),
             gpus=self._gpus.infos,
-            gpus_before=self._before,
-            started=self._utc(self._started),
-            ended=self._utc(ended),
-            run_time=_difference(ended, self._started),
-            exit_code=self._exit.code if self._exit else None,
-            records_fed=self._streams.fed,
-            predictions=self._output(),
-            peaks=self._peaks(),
-            energy=self._energy,
-            monitor=self._monitor,
-            warnings=tuple(self._warnings),
-            failure=failure,
-            stderr=self._streams.stderr.text if failure else None,
+            gpus_before=prepared.gpus_before if prepared else None,
+            started=self._format_utc(measured.started),
+            ended=self._format_utc(end.ended if end else None),
+            run_time=_subtract(end.ended if end else None, measured.started),
+            exit_code=end.code if end else None,
+            records_fed=measured.fed,
+            predictions=measured.predictions,
+            peaks=measured.peaks,
+            energy=measured.energy,
+            monitor=measured.monitor,
+            warnings=tuple(warning.message for warning in self._warnings),
+            warning_codes=tuple(warning.code for warning in self._warnings),
+            failure=None if error is None else Failure(type(error).__name__, str(error)),
+            stderr=None if error is None else measured.stderr,
         )
 
-    def _output(self) -> Output:
-        got = self._streams.predictions
-        return Output(got.count, got.sha256, self._utc(got.first), self._utc(got.last))
-
-    def _peaks(self) -> Peaks:
-        return self._meter.peaks if self._meter else Peaks()
-
-    def _utc(self, moment: Seconds | None) -> str | None:
+    def _format_utc(self, moment: Seconds | None) -> str | None:
         return None if moment is None else to_utc(self._clock.timestamp(moment))
 
-    def _warn(self, message: str) -> None:
-        self._warnings.append(message)
-        self._watch.warn(message)
 
-
-def _difference(after: float | None, before: float | None) -> float | None:
+def _subtract(after: float | None, before: float | None) -> float | None:
     return None if after is None or before is None else round(after - before, 6)

@@ -1,4 +1,4 @@
-"""The thread that reads host and GPU on a fixed beat."""
+"""The thread that reads host and GPUs at a steady rate."""
 
 from __future__ import annotations
 
@@ -14,117 +14,107 @@ from morocco.logs.record import Peaks
 from morocco.logs.samples import Sample
 from morocco.util.units import AnchoredClock, Bytes, Seconds
 
-Read = Callable[[Seconds], Sample | None]
-"""Takes the moment (monotonic clock) and returns its sample, or None for no sample."""
-
 
 @dataclass(frozen=True)
 class Beats:
-    """How well the beat was kept."""
+    """How many samples were due, and how many of them were not taken."""
 
     due: int
     missed: int
-    """Skipped because the beat before came too late."""
+    """Skipped because the sample before took too long."""
 
 
 class Sampler:
-    """Calls `read` at start, start + period, start + 2 periods …, and hands on what it returns.
+    """Calls `read` at start, start + period, start + 2 periods …, and writes what it returns.
 
-    Deadlines are fractions of the start, so that the beat does not drift; a beat that comes late
-    by a period or more is skipped and counted. An exception ends the thread and is kept:
-    `on_failure` tells of it at once, `stop` raises it.
+    Every deadline is computed from the start, so the beat does not drift. A beat that is late by
+    a period or more is skipped and counted. An exception ends the thread: it goes to `on_failure`
+    at once, and `stop` raises it.
     """
 
     def __init__(
         self,
         period: Seconds,
-        read: Read,
+        read: Callable[[Seconds], Sample | None],
         write: Callable[[Sample], None],
         on_failure: Callable[[Exception], None],
     ) -> None:
+        """`read` takes a moment of the monotonic clock; it may return None for no sample."""
         self._period = period
-        self._read = read
-        self._write = write
-        self._on_failure = on_failure
+        self._read, self._write, self._on_failure = read, write, on_failure
         self._stopping = threading.Event()
         self._thread = threading.Thread(target=self._run, name="sampler", daemon=True)
         self._start: Seconds = 0.0
-        self._due = 0
-        self._missed = 0
-        self.failure: Exception | None = None
+        self._beat = self._taken = 0
+        self._failure: Exception | None = None
 
     def start(self, start: Seconds) -> None:
-        """Take the sample of `start` (monotonic clock) now and go on in a thread."""
+        """Take the sample of `start` (monotonic clock) now, and the others in a thread."""
         self._start = start
-        sample = self._read(start)
-        if sample is not None:
-            self._write(sample)
+        self._take_sample(start)
         self._thread.start()
 
     def stop(self) -> Beats:
-        """End the thread; raises what it raised."""
-        passed = self._count_passed()
+        """End the thread and return how well it kept the beat; raise what it raised."""
+        elapsed = self._count_elapsed()
         self._stopping.set()
         if self._thread.ident is not None:
             self._thread.join()
-        if self.failure is not None:
-            raise self.failure
-        late = max(0, passed - 1 - self._due)  # by a period or more, at the very end
-        return Beats(self._due + late + 1, self._missed + late)
+        if self._failure is not None:
+            raise self._failure
+        due = 1 + max(self._beat, elapsed - 1)  # the last beat may still have been on its way
+        return Beats(due, due - self._taken)
 
     def _run(self) -> None:
         try:
-            while self._wait_for_next_beat():
-                sample = self._read(time.monotonic())
-                if sample is not None:
-                    self._write(sample)
+            while self._wait_for_beat():
+                self._take_sample(time.monotonic())
         except Exception as error:
-            self.failure = error
+            self._failure = error
             self._on_failure(error)
 
-    def _wait_for_next_beat(self) -> bool:
-        """Return True at the next beat, False as soon as the thread is told to stop."""
-        skipped = max(0, self._count_passed() - self._due)
-        deadline = self._start + (self._due + skipped + 1) * self._period
-        if self._stopping.wait(deadline - time.monotonic()):
+    def _take_sample(self, moment: Seconds) -> None:
+        self._taken += 1
+        sample = self._read(moment)
+        if sample is not None:
+            self._write(sample)
+
+    def _wait_for_beat(self) -> bool:
+        """Return True at the next beat, False as soon as the thread is to stop."""
+        beat = max(self._beat, self._count_elapsed()) + 1
+        if self._stopping.wait(self._start + beat * self._period - time.monotonic()):
             return False
-        self._due += skipped + 1
-        self._missed += skipped
+        self._beat = beat
         return True
 
-    def _count_passed(self) -> int:
-        """Return how many beats have fallen due since the start, its own not counted."""
+    def _count_elapsed(self) -> int:
+        """Return how many periods have passed since the start."""
         return math.floor((time.monotonic() - self._start) / self._period)
 
 
 class Meter:
-    """Reads a process tree and the GPUs it is on; used by one thread at a time."""
+    """Reads the processes of a target and their GPUs; used by one thread at a time."""
 
     def __init__(self, tree: ProcessTree, gpus: Gpus, clock: AnchoredClock) -> None:
-        self._tree = tree
-        self._gpus = gpus
-        self._clock = clock
-        self._before: tuple[Seconds, Seconds] | None = None
+        self.tree = tree
+        """What is read; may be replaced before the first reading."""
+        self.last: Sample | None = None
+        """The latest sample."""
+        self._gpus, self._clock = gpus, clock
+        self._cpu_before: tuple[Seconds, Seconds] | None = None
+        """Moment and CPU time of the reading before."""
         self._ram: Bytes | None = None
         self._gpu_ram: Bytes | None = None
-        self.last: Sample | None = None
-        """The newest sample."""
 
     def read(self, moment: Seconds) -> Sample | None:
-        """Return the sample of a moment (monotonic clock), None once the tree has ended."""
-        host = self._tree.read()
+        """Return the sample of a moment (monotonic clock), None once the processes have ended."""
+        host = self.tree.read()
         if not host.pids and self.last is not None:  # the first line is written in any case
             return None
         gpu = self._gpus.read(host.pids)
-        self.last = Sample(
-            timestamp=self._clock.timestamp(moment),
-            cpu_usage=self._cores_since_last(moment, host.cpu_time),
-            ram=host.ram,
-            gpu_usage=gpu.use,
-            gpu_ram=gpu.ram,
-        )
-        self._ram = _larger(self._ram, host.ram)
-        self._gpu_ram = _larger(self._gpu_ram, gpu.ram)
+        cores = self._compute_cores(moment, host.cpu_time)
+        self._ram, self._gpu_ram = _larger(self._ram, host.ram), _larger(self._gpu_ram, gpu.ram)
+        self.last = Sample(self._clock.timestamp(moment), cores, host.ram, gpu.use, gpu.ram)
         return self.last
 
     @property
@@ -132,14 +122,17 @@ class Meter:
         """The largest readings so far."""
         return Peaks(self._ram, self._gpu_ram, self._gpus.source)
 
-    def _cores_since_last(self, moment: Seconds, cpu_time: Seconds | None) -> float | None:
-        """Return busy cores since the reading before; None for the first one."""
-        before, self._before = self._before, None if cpu_time is None else (moment, cpu_time)
+    def _compute_cores(self, moment: Seconds, cpu_time: Seconds | None) -> float | None:
+        """Return the busy cores since the reading before, None for the first one."""
+        before, self._cpu_before = (
+            self._cpu_before,
+            None if cpu_time is None else (moment, cpu_time),
+        )
         if before is None or cpu_time is None or moment <= before[0]:
             return None
         return round(max(0.0, cpu_time - before[1]) / (moment - before[0]), 4)
 
 
 def _larger(peak: Bytes | None, reading: Bytes | None) -> Bytes | None:
-    """Return the larger of two readings; None is no reading, while 0 is one."""
+    """Return the larger of two readings; None is no reading, but 0 is one."""
     return max((value for value in (peak, reading) if value is not None), default=None)

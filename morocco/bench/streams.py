@@ -1,4 +1,4 @@
-"""What a target prints: predictions counted, hashed and kept where asked; the end of its log."""
+"""Input and output of a target: records fed, predictions counted, hashed and kept, stderr."""
 
 from __future__ import annotations
 
@@ -12,16 +12,20 @@ from typing import BinaryIO
 from morocco.errors import OutputError
 from morocco.targets.target import Target
 from morocco.tasks import Records, iterate_chunks
-from morocco.util.units import Seconds
+from morocco.util.units import Bytes, Seconds
 
-_TAIL = 64 * 1024
+_TAIL_SIZE: Bytes = 64 * 1024
+_DRAIN_TIMEOUT: Seconds = 30
+"""After the end of the target, without a byte from it."""
+_FEEDER_TIMEOUT: Seconds = 1
+"""For a feeder that nobody reads from any more."""
 
 
 class Predictions:
     """The stream of predictions; memory does not grow with it."""
 
     def __init__(self, file: BinaryIO | None = None) -> None:
-        """`file`, where given, gets a copy of every byte."""
+        """`file`, if any, gets a copy of every byte."""
         self._file = file
         self._digest = hashlib.sha256()
         self._at_line_start = True
@@ -39,7 +43,7 @@ class Predictions:
         if self.first is None:
             self.first = self.last
         self._digest.update(data)
-        self._complete += count_lines(data, self._at_line_start)
+        self._complete += _count_lines(data, self._at_line_start)
         self._at_line_start = data.endswith(b"\n")
         if self._file is not None:
             self._file.write(data)
@@ -47,21 +51,21 @@ class Predictions:
 
     @property
     def count(self) -> int:
-        """How many lines hold something; a last one without its newline counts as well."""
+        """The number of lines that are not empty; the last one needs no newline."""
         return self._complete + (not self._at_line_start)
 
     @property
     def sha256(self) -> str:
-        """Of all bytes so far."""
+        """The digest of all bytes so far."""
         return self._digest.hexdigest()
 
 
-def count_lines(data: bytes, at_line_start: bool) -> int:
-    """Return how many non-empty lines end in `data`, which goes on from a line's start or not."""
+def _count_lines(data: bytes, at_line_start: bool) -> int:
+    """Return how many non-empty lines end in `data`."""
     if b"\n\n" not in data and not (at_line_start and data.startswith(b"\n")):
         return data.count(b"\n")
     *lines, _ = data.split(b"\n")
-    carried = 0 if at_line_start or lines[0] else 1  # the end of a line that began before
+    carried = 0 if at_line_start or lines[0] else 1  # the end of a line that started earlier
     return sum(1 for line in lines if line) + carried
 
 
@@ -73,20 +77,16 @@ class Tail:
 
     def add(self, data: bytes) -> None:
         """Take the next bytes of the stream."""
-        self._data = (self._data + data)[-_TAIL:]
+        self._data = (self._data + data)[-_TAIL_SIZE:]
 
     @property
     def text(self) -> str:
-        """All that is kept."""
+        """What is kept, decoded."""
         return self._data.decode("utf-8", "replace")
 
 
-_PATIENCE: Seconds = 30
-"""After the end of the target, without a byte from it."""
-
-
 class Streams:
-    """Input and output of one run; `on_failure` hears at once of what ends the run."""
+    """The input and output of one run, each handled by a thread of its own."""
 
     def __init__(
         self,
@@ -95,33 +95,31 @@ class Streams:
         copy: BinaryIO | None,
         on_failure: Callable[[Exception], None],
     ) -> None:
-        """`copy`, where given, gets the predictions."""
-        self._target = target
-        self._records = records
-        self._on_failure = on_failure
+        """`copy`, if any, gets the predictions; `on_failure` is called with what ends the run."""
+        self._target, self._records, self._on_failure = target, records, on_failure
         self._feeder = threading.Thread(target=self._feed, name="feeder", daemon=True)
         self._drainer = threading.Thread(target=self._drain, name="drainer", daemon=True)
         self._last_byte: Seconds = 0.0
         self.predictions = Predictions(copy)
         self.stderr = Tail()
         self.fed = 0
-        """Records that were handed over."""
-        self.unread = 0
-        """Bytes of them that the target left lying, as far as this can be told."""
+        """Records handed over."""
+        self.unread: Bytes = 0
+        """Input that the target left unread, as far as is known."""
 
     def start(self) -> None:
-        """Begin to drain and to feed."""
+        """Start to drain and to feed."""
         self._drainer.start()
         self._feeder.start()
 
     def finish(self) -> None:
-        """Take in what an ended target has still to say; ends a feeder nobody reads from."""
+        """Read what an ended target still has to print, and end the feeder."""
         self._last_byte = time.monotonic()
-        while self._drainer.is_alive() and time.monotonic() < self._last_byte + _PATIENCE:
+        while self._drainer.is_alive() and time.monotonic() < self._last_byte + _DRAIN_TIMEOUT:
             self._drainer.join(timeout=0.1)
         self._feeder.join(timeout=0.1)
         self.unread = self._target.unread_input()
-        self._feeder.join(timeout=1)
+        self._feeder.join(_FEEDER_TIMEOUT)
 
     def _feed(self) -> None:
         try:
@@ -137,8 +135,8 @@ class Streams:
                 self._target.close_input()
 
     def _drain(self) -> None:
-        # OSError: the connection broke, whoever waits for the end knows why; ValueError: the run
-        # was broken off and what is read or written here is closed by now.
+        # OSError: the connection broke, which the wait for the end reports; ValueError: the run
+        # was broken off, and what is read or written here is closed by now.
         with suppress(OSError, ValueError):
             output = self._target.output()
             for channel, data in output:
@@ -154,7 +152,6 @@ class Streams:
         try:
             self.predictions.add(data)
         except OSError as error:
-            message = f"Cannot write the predictions: {error.strerror}."
-            self._on_failure(OutputError(message))
+            self._on_failure(OutputError(f"Cannot write the predictions: {error.strerror}."))
             return False
         return True

@@ -76,10 +76,11 @@ def _judge_ends(logs: Sequence[Log], context: CheckContext) -> Iterator[Detail]:
 
 
 def _find_failures(record: RunRecord, log: Log, usual: int | None) -> Iterator[str]:
+    exit_code = f"exit code {record.exit_code}"
     if record.exit_code != 0:
-        yield f"exit code {record.exit_code}"
-    if record.failure is not None:
-        yield f"failed: {record.failure.kind}"
+        yield exit_code
+    if record.failure is not None and record.cause != exit_code:
+        yield f"failed: {record.cause}"
     if record.records_fed is not None and record.records_fed < log.path.input_size:
         yield f"{record.records_fed:,} of {log.path.input_size:,} records fed"
     if not log.samples[-1].is_closing:

@@ -11,6 +11,7 @@ from functools import cache
 from types import NoneType
 from typing import Any, get_args, get_origin, get_type_hints
 
+from morocco.errors import name_cause
 from morocco.hardware.info import GpuInfo, GpuProcess, HostInfo
 from morocco.targets.target import Identity
 from morocco.util.json import parse_object
@@ -133,6 +134,11 @@ class RunRecord:
     def prediction_count(self) -> int | None:
         """How many predictions the target made."""
         return self.predictions.count if self.predictions else None
+
+    @property
+    def cause(self) -> str | None:
+        """Why the run failed: "out of memory", "exit code 3"; None for a good run."""
+        return name_cause(self.failure.kind if self.failure else None, self.exit_code)
 
     @property
     def start_time(self) -> Seconds | None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -82,18 +81,10 @@ def sort_runs(submission: Submission) -> dict[Key, CellRuns]:
 
 def find_cause(run: Entry | FailedRun) -> str | None:
     """Return why a run failed, in a word or two; None for a good one."""
-    record = run.record
-    kind = record.failure.kind if record and record.failure else None
-    cause = _name_cause(kind, record.exit_code) if record else None
+    cause = run.record.cause if run.record else None
     if isinstance(run, FailedRun):
         return cause or "failed"
     return "log cannot be read" if run.log is None else cause
-
-
-def _name_cause(kind: str | None, exit_code: int | None) -> str | None:
-    if exit_code and kind in (None, "TargetError"):
-        return f"exit code {exit_code}"
-    return re.sub(r"(?<=[a-z])(?=[A-Z])", " ", kind).lower() if kind else None
 
 
 def list_causes(failed: Iterable[Entry | FailedRun]) -> str:

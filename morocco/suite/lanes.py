@@ -8,14 +8,13 @@ from queue import SimpleQueue
 from typing import Protocol
 
 from morocco.bench.interrupts import Events
-from morocco.bench.run import RunObserver, RunSpec, run_bench
+from morocco.bench.run import RunObserver, RunSpec, run_spec
 from morocco.bench.writers import FileWriter, LogWriter, WarmUpWriter
 from morocco.errors import DataError, GpuError
 from morocco.hardware.gpu import Gpus
 from morocco.hardware.info import GpuInfo
 from morocco.logs.record import RunRecord
 from morocco.suite.plan import Job
-from morocco.targets.factory import make_target
 from morocco.util.units import Bytes
 
 _MB = 2**20
@@ -89,18 +88,8 @@ def measure(
     job: Job, open_writer: Callable[[], LogWriter], observer: RunObserver, events: Events
 ) -> RunRecord:
     """Do a run on this machine; the writer is opened once nothing else can be wrong."""
-    options = job.options
-    with Gpus.open(options.gpus) as gpus:
-        target = make_target(job.target, job.batch_size, options, gpus, lambda _: None)
-        plan = RunSpec(
-            task=job.task,
-            records=job.records,
-            batch_size=job.batch_size,
-            period=1 / options.rate,
-            timeout=options.timeout,
-            arguments=options.for_record(),
-        )
-        return run_bench(plan, target, gpus, open_writer(), observer, events=events)
+    spec = RunSpec(job.target, job.task, job.records, job.batch_size, job.options)
+    return run_spec(spec, open_writer, observer, events=events)
 
 
 def open_writer(job: Job, *, force: bool) -> FileWriter:

@@ -11,7 +11,6 @@ from dataclasses import dataclass, replace
 from itertools import count
 from typing import Any, Protocol
 
-from morocco.bench.outcome import STDERR
 from morocco.errors import EngineError, Interrupted, MoroccoError, OutputError
 from morocco.suite.display import JobObserver, SuiteDisplay
 from morocco.suite.lanes import Lane, LaneLost
@@ -313,11 +312,7 @@ def render_failures(failures: Sequence[FailedJob]) -> str:
     rows = [("cause", "run", "message")]
     for failure in sorted(failures, key=lambda failure: (failure.error.cause, failure.job.label)):
         skipped = f" and the {plural(failure.skipped, 'run')} after it" if failure.skipped else ""
-        rows.append((failure.error.cause, failure.job.label + skipped, _pick(str(failure.error))))
+        error = failure.error
+        message = error.quoted[-1] if error.quoted else str(error).splitlines()[0]
+        rows.append((error.cause, failure.job.label + skipped, message))
     return "\n".join(f"  {line}" for line in align(rows, left=(0, 1, 2)))
-
-
-def _pick(message: str) -> str:
-    """Return the line of a message that says most: the last that the target logged, if it did."""
-    lines = message.splitlines()
-    return lines[-1].strip() if STDERR in lines else lines[0]

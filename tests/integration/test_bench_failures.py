@@ -42,7 +42,7 @@ def test_an_exit_code_is_told_with_the_last_words(
     metronome: Metronome, bench: Bench, log: Path
 ) -> None:
     error = bench(metronome("--exit-code 3 --say out-of-luck"), "-o", log).fails(10)
-    assert "ended with exit code 3" in error
+    assert "exited with code 3" in error
     assert "100 of 100 records handed over, 100 predictions back" in error
     assert error.endswith("\n  out-of-luck")
     record = failed(log)
@@ -69,7 +69,7 @@ def test_a_container_killed_for_memory_is_told_its_limit(
 def test_a_kill_from_outside_is_most_often_for_memory(bench: Bench, log: Path) -> None:
     error = bench(metronome_process("--kill 9"), "-o", log).fails(11)
     assert "killed by signal 9" in error
-    assert "most often the machine had no memory left" in error
+    assert "out of memory" in error
     assert failed(log)["exit_code"] == 137
 
 
@@ -79,7 +79,7 @@ def test_a_model_below_a_shell_is_told_by_its_signal(
 ) -> None:
     script = f"cat; sh -c 'kill -{number} $$'; exit $?"
     error = bench(command("sh", "-c", script), "-o", log).fails(code)
-    assert ("killed by signal 9" if number == 9 else "exit code 134") in error
+    assert ("killed by signal 9" if number == 9 else "code 134") in error
     assert failed(log)["exit_code"] == 128 + number
 
 
@@ -104,7 +104,7 @@ def test_a_target_that_hangs_unread_is_ended_by_the_time_limit(
     log = log.with_name(f"{LARGE}_32_01.jsonl")
     target = metronome("--read never --hang 60")
     error = bench(target, "-o", log, "--timeout", "1.5", size=LARGE).fails(12)
-    assert "It seems not to read its input" in error
+    assert "not seem to read its input" in error
     assert failed(log)["records_fed"] < LARGE
 
 
@@ -114,7 +114,7 @@ def test_a_target_that_ends_well_but_unread_has_failed(
 ) -> None:
     log = log.with_name(f"{LARGE}_32_01.jsonl")
     error = bench(metronome(f"--read {read}"), "-o", log, size=LARGE).fails(14)
-    assert "ended before it had read its input" in error
+    assert "before it had read its input" in error
     assert "of 50,000 records handed over" in error
     assert failed(log)["records_fed"] < LARGE
 

@@ -106,7 +106,7 @@ def test_a_driver_that_keeps_memory_to_itself_is_told_of(
         run.wait_until_sampled(log)
         machine.plug(Gpu("GPU-0", 4 * GIB, 0, [Process(f"match:{token}", None)]))
         (warning,) = run.finish().succeeds().warnings
-    assert "does not tell the memory of single processes" in warning
+    assert "GPU memory by process" in warning
     peaks = read_record(log)["peaks"]
     assert (peaks["gpu_ram"], peaks["gpu_ram_source"]) == (3 * GIB, "device")
 
@@ -127,6 +127,7 @@ def test_others_on_a_gpu_are_named(
     assert [found["pid"] for found in record["gpus_before"]["processes"]] == [stranger.pid]
     assert record["peaks"]["gpu_ram"] == 3 * GIB
     assert record["warnings"] == [warning]
+    assert record["warning_codes"] == ["gpu-in-use"]
 
 
 def test_a_gpu_lost_on_the_way_does_not_end_the_run(
@@ -149,7 +150,7 @@ def test_a_gpu_lost_on_the_way_does_not_end_the_run(
 def test_a_target_that_leaves_its_gpu_alone_is_doubtful(machine: Machine, bench: Bench) -> None:
     machine.plug(Gpu("GPU-0", 0, 0), Gpu("GPU-1", 0, 0))
     (warning,) = bench(metronome_process(""), env=machine.environment).succeeds().warnings
-    assert "never seen on a GPU, though it was given 2 GPUs" in warning
+    assert "2 GPUs but was never seen on one" in warning
     assert "--gpus none" in warning
 
 

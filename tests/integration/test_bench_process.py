@@ -77,7 +77,7 @@ def test_a_command_that_cannot_be_run_is_told(
 
 def test_input_left_in_the_pipe_is_noticed_however_small(bench: Bench, log: Path) -> None:
     error = bench("exec:sh -c 'echo {}'", "-o", log).fails(14)
-    assert "ended before it had read its input" in error
+    assert "before it had read its input" in error
     assert "left unread" in error
     assert read_failed_record(log)["failure"]["kind"] == "UnreadInput"
 

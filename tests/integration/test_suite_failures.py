@@ -29,7 +29,7 @@ def test_a_run_that_fails_is_tried_once_more(suite: Suites) -> None:
     once = suite.folder / "once"
     target = suite.target(f'[ "$2" = 1 ] || ! mkdir {shlex.quote(str(once))} || exit 3')
     finished = suite(target=target).succeeds()
-    assert "parus/20_4_01 failed: The target ended with exit code 3: " in finished.stderr
+    assert "parus/20_4_01 failed: The target exited with code 3: " in finished.stderr
     assert finished.stderr.count("Trying again.") == 1
     assert suite.done == PARUS
     assert suite.others == []
@@ -75,13 +75,13 @@ def test_failures_are_listed_by_cause(suite: Suites) -> None:
     assert [row[:2] for row in rows] == [
         ["cause", "run"],
         ["exit code 3", "rcb/warm-up and the 4 runs after it"],
-        ["input unread", "muserc/warm-up and the 4 runs after it"],
-        ["memory", "russe/warm-up and the 4 runs after it"],
         ["no predictions", "terra/warm-up and the 4 runs after it"],
-        ["time-out", "rwsd/warm-up and the 4 runs after it"],
+        ["out of memory", "russe/warm-up and the 4 runs after it"],
+        ["timed out", "rwsd/warm-up and the 4 runs after it"],
+        ["unread input", "muserc/warm-up and the 4 runs after it"],
     ]
     assert rows[1][2] == "out of luck"  # the last that it logged
-    assert rows[2][2].startswith("The target ended before it had read its input")
+    assert rows[5][2].startswith("The target exited before it had read its input")
     assert suite.done == PARUS
 
 

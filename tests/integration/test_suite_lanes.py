@@ -231,5 +231,5 @@ def test_failures_are_a_table_by_cause() -> None:
         ["exit code 3", "parus/1_1_01", str(FAILED)],
         ["exit code 3", "parus/20_4_01", str(FAILED)],
         ["exit code 3", "parus/warm-up and the 1 run after it", str(FAILED)],
-        ["time-out", "rcb/warm-up and the 2 runs after it", "It took too long."],
+        ["timed out", "rcb/warm-up and the 2 runs after it", "It took too long."],
     ]

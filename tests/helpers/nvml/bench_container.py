@@ -9,7 +9,7 @@ import sys
 from pathlib import Path
 
 from morocco.bench.display import RunDisplay
-from morocco.bench.run import RunSpec, run_bench
+from morocco.bench.run import RunSpec, run_target
 from morocco.bench.writers import FileWriter
 from morocco.hardware.gpu import Gpus
 from morocco.targets.container import ContainerTarget
@@ -17,7 +17,8 @@ from morocco.targets.options import RunOptions
 from morocco.tasks import load_records
 
 image, data, log, *arguments = sys.argv[1:]
-with Gpus.open("all") as gpus, RunDisplay(live=False, quiet=True) as screen:
-    target = ContainerTarget(image, arguments, RunOptions(), (), lambda _: None)
-    plan = RunSpec("parus", load_records(Path(data), 100), batch_size=32, period=0.1)
-    run_bench(plan, target, gpus, FileWriter(Path(log)), screen)
+options = RunOptions(rate=10)
+with Gpus.open("all") as gpus, RunDisplay(live=False, quiet=True) as display:
+    target = ContainerTarget(image, arguments, options, (), lambda _: None)
+    spec = RunSpec(image, "parus", load_records(Path(data), 100), batch_size=32, options=options)
+    run_target(spec, target, gpus, FileWriter(Path(log)), display)

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from morocco.bench.display import RunDisplay, format_progress, summarise
+from morocco.bench.display import RunDisplay, format_progress, format_summary
 from morocco.bench.run import Progress
 from morocco.hardware.info import HostInfo
 from morocco.logs.record import DataFile, Output, Peaks, RunRecord
@@ -57,9 +57,9 @@ def test_what_is_not_measured_yet_is_a_dash(sample: Sample | None) -> None:
 
 
 def test_the_live_line_is_redrawn_in_its_place_and_cleared_at_the_end(stream: StringIO) -> None:
-    with RunDisplay(live=True, quiet=False, stream=stream) as screen:
-        screen.progress(PROGRESS)
-        screen.progress(PROGRESS)
+    with RunDisplay(live=True, quiet=False, stream=stream) as display:
+        display.progress(PROGRESS)
+        display.progress(PROGRESS)
     line = CLEAR + format_progress(PROGRESS)
     assert stream.getvalue() == line + line + CLEAR
 
@@ -74,8 +74,8 @@ def test_the_live_line_never_wraps(stream: StringIO, monkeypatch: pytest.MonkeyP
 def test_there_is_no_live_line_where_nobody_sees_it_or_wants_it(
     stream: StringIO, live: bool, quiet: bool
 ) -> None:
-    with RunDisplay(live=live, quiet=quiet, stream=stream) as screen:
-        screen.progress(PROGRESS)
+    with RunDisplay(live=live, quiet=quiet, stream=stream) as display:
+        display.progress(PROGRESS)
     assert stream.getvalue() == ""
 
 
@@ -87,33 +87,33 @@ def test_warnings_are_always_printed(stream: StringIO, live: bool, quiet: bool) 
 
 
 def test_the_live_line_is_cleared_before_a_warning(stream: StringIO) -> None:
-    screen = RunDisplay(live=True, quiet=False, stream=stream)
-    screen.progress(PROGRESS)
-    screen.warn("It is hot.")
-    screen.warn("It is hotter.")
+    display = RunDisplay(live=True, quiet=False, stream=stream)
+    display.progress(PROGRESS)
+    display.warn("It is hot.")
+    display.warn("It is hotter.")
     drawn = CLEAR + format_progress(PROGRESS)
     assert stream.getvalue() == (
         f"{drawn}{CLEAR}morocco: warning: It is hot.\nmorocco: warning: It is hotter.\n"
     )
 
 
-def test_a_quiet_screen_says_nothing_else(stream: StringIO) -> None:
+def test_a_quiet_display_says_nothing_else(stream: StringIO) -> None:
     RunDisplay(live=False, quiet=True, stream=stream).say("Done.")
     assert stream.getvalue() == ""
 
 
 def test_a_pull_is_announced_once_where_there_is_no_terminal(stream: StringIO) -> None:
-    with RunDisplay(live=False, quiet=False, stream=stream) as screen:
+    with RunDisplay(live=False, quiet=False, stream=stream) as display:
         for event in PULL:
-            screen.pull(event)
-        screen.say("Done.")
+            display.pull(event)
+        display.say("Done.")
     assert stream.getvalue() == "Pulling the image …\nDone.\n"
 
 
 def test_a_pull_is_silent_where_that_was_asked_for(stream: StringIO) -> None:
-    with RunDisplay(live=True, quiet=True, stream=stream) as screen:
+    with RunDisplay(live=True, quiet=True, stream=stream) as display:
         for event in PULL:
-            screen.pull(event)
+            display.pull(event)
     assert stream.getvalue() == ""
 
 
@@ -122,10 +122,10 @@ def test_a_pull_shows_a_bar_for_each_layer_on_a_terminal(
 ) -> None:
     monkeypatch.setenv("FORCE_COLOR", "1")
     monkeypatch.setenv("TERM", "xterm")
-    with RunDisplay(live=True, quiet=False, stream=stream) as screen:
+    with RunDisplay(live=True, quiet=False, stream=stream) as display:
         for event in PULL:
-            screen.pull(event)
-        screen.progress(PROGRESS)
+            display.pull(event)
+        display.progress(PROGRESS)
     shown = capsys.readouterr().err
     assert "a1 Extracting" in shown
     assert "b2 Downloading" in shown
@@ -136,9 +136,9 @@ def test_a_terminal_that_was_closed_raises_nothing() -> None:
     reader, writer = os.pipe()
     os.close(reader)
     stream = TextIOWrapper(FileIO(writer, "w"), write_through=True)
-    with RunDisplay(live=True, quiet=False, stream=stream) as screen:
-        screen.progress(PROGRESS)
-        screen.warn("It is hot.")
+    with RunDisplay(live=True, quiet=False, stream=stream) as display:
+        display.progress(PROGRESS)
+        display.warn("It is hot.")
     with suppress(OSError):
         stream.close()
 
@@ -161,11 +161,11 @@ def make_record(peaks: Peaks) -> RunRecord:
 
 def test_the_summary_is_one_line_that_ends_with_the_log() -> None:
     record = make_record(Peaks(3 * GIB, 5 * GIB // 2, "process"))
-    assert summarise(record, Path("logs/parus/2000_32_01.jsonl")) == (
+    assert format_summary(record, Path("logs/parus/2000_32_01.jsonl")) == (
         "parus: 2,000 records in 12.35 s, start-up included, 1 prediction, peak RAM 3.00 GB, "
         "peak GPU RAM 2.50 GB -> logs/parus/2000_32_01.jsonl"
     )
 
 
 def test_the_summary_leaves_out_the_gpu_that_was_not_used() -> None:
-    assert summarise(make_record(Peaks()), None).endswith("1 prediction, peak RAM - GB")
+    assert format_summary(make_record(Peaks()), None).endswith("1 prediction, peak RAM - GB")

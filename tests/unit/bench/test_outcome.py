@@ -3,96 +3,116 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
+from typing import Any
 
 import pytest
 
-from morocco.bench.outcome import Outcome, find_failure, find_warnings, quote_stderr
-from morocco.errors import NoPredictions, OutOfMemory, TargetError, UnreadInput
-from morocco.logs.record import Peaks
-from morocco.targets.target import Exit
+from morocco.bench.outcome import (
+    Measurement,
+    Prepared,
+    RunWarning,
+    build_failure,
+    judge,
+    warn_of_gpu_users,
+)
+from morocco.errors import NoPredictions, OutOfMemory, TargetError, UnreadInput, name_cause
+from morocco.hardware.info import GpuInfo, GpuProcess
+from morocco.logs.record import GpusBefore, Monitor, Output, Peaks
+from morocco.targets.target import Exit, Identity
+from morocco.tasks import Records
 
-GOOD = Outcome(
+GPU = GpuInfo(0, "GPU-0", "H100", 80 * 2**30, "550", "12.4", False, 700.0)
+PREPARED = Prepared(
+    Records(Path("val.jsonl"), count=2000, distinct=100, sha256="0"),
+    Identity("rubert"),
+    (GPU,),
+    GpusBefore((0,), ()),
+)
+GOOD = Measurement(
+    started=1.0,
     exit=Exit(0, ended=9.0),
-    records=2000,
-    distinct=100,
     fed=2000,
-    unread=0,
-    predicted=2000,
+    predictions=Output(2000, "0", None, None),
     peaks=Peaks(ram=3 * 2**30, gpu_ram=2**30, gpu_ram_source="process"),
-    gpus=1,
+    monitor=Monitor(samples_due=25, samples_missed=0, cpu_time=0.1),
 )
 KILLED = Exit(137, ended=9.0, out_of_memory=True)
+NOTHING = Output(0, "0", None, None)
 
 
-def failure(outcome: Outcome) -> TargetError:
-    found = find_failure(outcome)
-    assert found is not None
-    return found
+def fail(prepared: Prepared = PREPARED, **changes: Any) -> TargetError:
+    """Return why a run fails that differs from the good one."""
+    with pytest.raises(TargetError) as raised:
+        judge(prepared, replace(GOOD, **changes))
+    return raised.value
 
 
-def warnings(outcome: Outcome) -> list[str]:
-    assert find_failure(outcome) is None
-    return list(find_warnings(outcome))
+def warn(prepared: Prepared = PREPARED, **changes: Any) -> RunWarning:
+    """Return the one warning of a run that differs from the good one."""
+    (warning,) = judge(prepared, replace(GOOD, **changes))
+    return warning
+
+
+def limit(**limits: str) -> Prepared:
+    return replace(PREPARED, target=Identity("rubert", limits=limits))
 
 
 def test_a_good_run_has_neither_failure_nor_warning() -> None:
-    assert find_failure(GOOD) is None
-    assert warnings(GOOD) == []
+    assert judge(PREPARED, GOOD) == ()
 
 
-def test_a_target_killed_for_memory_is_told_its_limit() -> None:
-    found = failure(replace(GOOD, exit=KILLED, limits={"memory": "3g"}))
+def test_the_message_for_too_little_memory_names_the_limit() -> None:
+    found = fail(limit(memory="3g"), exit=KILLED)
     assert type(found) is OutOfMemory
-    assert "it needed more than --memory 3g" in str(found)
+    assert "--memory 3g" in str(found)
 
 
-def test_a_target_killed_for_memory_without_a_limit_met_that_of_the_machine() -> None:
-    found = failure(replace(GOOD, exit=KILLED, peaks=Peaks()))
+def test_without_a_limit_it_was_the_memory_of_the_machine() -> None:
+    found = fail(exit=KILLED, peaks=Peaks())
     assert type(found) is OutOfMemory
-    assert "the machine had none left" in str(found)
-    assert "sample" not in str(found)
+    assert "the machine ran out" in str(found)
+    assert "peaked" not in str(found)
 
 
-def test_a_target_killed_for_memory_without_a_limit_is_told_its_peak() -> None:
-    found = failure(replace(GOOD, exit=KILLED, limits={}, peaks=Peaks(ram=3 * 2**30)))
-    assert "The largest sample of its RAM was 3.00 GB" in str(found)
+def test_without_a_limit_the_message_names_the_peak() -> None:
+    assert "3.00 GB" in str(fail(exit=KILLED))
 
 
-def test_a_target_killed_by_signal_9_most_likely_met_the_end_of_memory() -> None:
-    found = failure(replace(GOOD, exit=Exit(137, ended=9.0)))
+def test_a_target_killed_by_signal_9_most_likely_ran_out_of_memory() -> None:
+    found = fail(exit=Exit(137, ended=9.0))
     assert type(found) is OutOfMemory
-    assert "killed by signal 9 and morocco did not do it" in str(found)
+    assert "signal 9" in str(found)
+    assert "3.00 GB" in str(found)
 
 
-def test_an_exit_code_is_told_with_how_far_the_run_came() -> None:
-    found = failure(replace(GOOD, exit=Exit(3, 9.0), fed=1500, unread=2048, predicted=1))
+def test_an_exit_code_comes_with_how_far_the_run_got() -> None:
+    predictions = replace(NOTHING, count=1)
+    found = fail(exit=Exit(3, 9.0), fed=1500, unread=2048, predictions=predictions)
     assert type(found) is TargetError
-    assert str(found).startswith(
-        "The target ended with exit code 3: 1,500 of 2,000 records handed over, 2 KB of input left "
-        "unread, 1 prediction back."
-    )
+    for fact in ("code 3", "1,500 of 2,000 records", "2 KB of input", "1 prediction back"):
+        assert fact in str(found)
 
 
 @pytest.mark.parametrize("changes", [{"fed": 1999}, {"unread": 1}])
-def test_a_target_that_did_not_read_its_input_failed(changes: dict[str, int]) -> None:
-    found = failure(replace(GOOD, **changes))  # type: ignore[arg-type]
+def test_a_target_that_did_not_read_its_input_failed(changes: dict[str, Any]) -> None:
+    found = fail(**changes)
     assert type(found) is UnreadInput
     assert "must read stdin to its end" in str(found)
 
 
 def test_a_target_that_printed_nothing_failed() -> None:
-    found = failure(replace(GOOD, predicted=0))
+    found = fail(predictions=NOTHING)
     assert type(found) is NoPredictions
-    assert "one JSON object a line to stdout" in str(found)
+    assert "one JSON object per line to stdout" in str(found)
 
 
-def test_the_first_cause_is_the_one_that_is_told() -> None:
-    worst = replace(GOOD, exit=KILLED, fed=10, predicted=0)
+def test_the_first_cause_is_the_one_that_is_reported() -> None:
     causes = [
-        failure(worst),
-        failure(replace(worst, exit=Exit(1, 9.0))),
-        failure(replace(worst, exit=Exit(0, 9.0))),
-        failure(replace(worst, exit=Exit(0, 9.0), fed=2000)),
+        fail(exit=KILLED, fed=10, predictions=NOTHING),
+        fail(exit=Exit(1, 9.0), fed=10, predictions=NOTHING),
+        fail(exit=Exit(0, 9.0), fed=10, predictions=NOTHING),
+        fail(exit=Exit(0, 9.0), predictions=NOTHING),
     ]
     assert [type(cause) for cause in causes] == [
         OutOfMemory,
@@ -109,29 +129,57 @@ def test_the_first_cause_is_the_one_that_is_told() -> None:
         {"exit": Exit(137, 9.0)},
         {"exit": Exit(1, 9.0)},
         {"fed": 1},
-        {"predicted": 0},
+        {"predictions": NOTHING},
     ],
 )
-def test_every_failure_quotes_what_the_target_logged(bad: dict[str, int]) -> None:
-    message = str(failure(replace(GOOD, stderr="CUDA error\n", **bad)))  # type: ignore[arg-type]
-    assert message.endswith("\nIts last lines on stderr:\n  CUDA error")
+def test_every_failure_quotes_what_the_target_logged(bad: dict[str, Any]) -> None:
+    found = fail(stderr="CUDA error\n", **bad)
+    assert found.quoted == ("CUDA error",)
+    assert str(found).endswith("\n  CUDA error")
 
 
 def test_at_most_ten_lines_are_quoted_each_cut_short() -> None:
     lines = [f"line {number} " + "x" * 1000 for number in range(30)]
-    _, *quoted = quote_stderr("\n\n".join(lines)).strip().splitlines()
+    quoted = build_failure(TargetError, "It failed.", "\n\n".join(lines)).quoted
     assert [line.split()[1] for line in quoted] == [str(number) for number in range(20, 30)]
-    assert max(map(len, quoted)) <= 302
+    assert max(map(len, quoted)) <= 300
 
 
 @pytest.mark.parametrize("stderr", ["", "\n \n"])
-def test_silence_is_told_too(stderr: str) -> None:
-    assert quote_stderr(stderr) == " It logged nothing to stderr."
+def test_silence_on_stderr_is_reported_too(stderr: str) -> None:
+    found = build_failure(TargetError, "It failed.", stderr)
+    assert found.quoted == ()
+    assert "nothing to stderr" in str(found)
+
+
+@pytest.mark.parametrize(
+    ("kind", "exit_code", "cause"),
+    [
+        ("OutOfMemory", 137, "out of memory"),
+        ("TimedOut", None, "timed out"),
+        ("TargetError", 3, "exit code 3"),
+        ("TargetError", None, "cannot start"),
+        ("Interrupted", None, "interrupted"),
+        ("ZeroDivisionError", None, "ZeroDivisionError"),
+        (None, 3, "exit code 3"),
+        (None, 0, None),
+        (None, None, None),
+    ],
+)
+def test_a_record_names_the_same_cause_as_the_error(
+    kind: str | None, exit_code: int | None, cause: str | None
+) -> None:
+    assert name_cause(kind, exit_code) == cause
+
+
+def test_the_cause_of_an_error_is_that_of_its_class_or_its_exit_code() -> None:
+    assert fail(exit=KILLED).cause == name_cause("OutOfMemory", 137)
+    assert fail(exit=Exit(3, 9.0)).cause == name_cause("TargetError", 3)
 
 
 @pytest.mark.parametrize("predicted", [100, 2000])
-def test_one_prediction_a_record_or_one_an_idx_is_right(predicted: int) -> None:
-    assert warnings(replace(GOOD, predicted=predicted)) == []
+def test_one_prediction_per_record_or_per_idx_is_right(predicted: int) -> None:
+    assert judge(PREPARED, replace(GOOD, predictions=replace(NOTHING, count=predicted))) == ()
 
 
 @pytest.mark.parametrize(
@@ -139,39 +187,50 @@ def test_one_prediction_a_record_or_one_an_idx_is_right(predicted: int) -> None:
     [(100, "1,999 predictions for 2,000 records with 100 different idx"), (None, "2,000 records:")],
 )
 def test_any_other_number_of_predictions_is_doubtful(distinct: int | None, hint: str) -> None:
-    (warning,) = warnings(replace(GOOD, predicted=1999, distinct=distinct))
-    assert hint in warning
+    prepared = replace(PREPARED, records=replace(PREPARED.records, distinct=distinct))
+    warning = warn(prepared, predictions=replace(NOTHING, count=1999))
+    assert warning.code == "prediction-count"
+    assert hint in warning.message
 
 
 def test_a_gpu_that_the_target_was_never_seen_on_is_doubtful() -> None:
-    (warning,) = warnings(replace(GOOD, peaks=Peaks(ram=5), gpus=2))
-    assert "given 2 GPUs" in warning
-    assert "--gpus none" in warning
+    warning = warn(replace(PREPARED, gpus=(GPU, GPU)), peaks=Peaks(ram=5))
+    assert warning.code == "gpu-unused"
+    assert "2 GPUs" in warning.message
+    assert "--gpus none" in warning.message
 
 
 def test_a_target_without_gpus_needs_none() -> None:
-    assert warnings(replace(GOOD, peaks=Peaks(ram=5), gpus=0)) == []
+    assert judge(replace(PREPARED, gpus=()), replace(GOOD, peaks=Peaks(ram=5))) == ()
 
 
-def test_memory_of_the_whole_device_is_told_as_such() -> None:
-    peaks = Peaks(ram=5, gpu_ram=6, gpu_ram_source="device")
-    (warning,) = warnings(replace(GOOD, peaks=peaks))
-    assert "beyond what it held before the start" in warning
+def test_memory_of_the_whole_device_is_marked_as_such() -> None:
+    warning = warn(peaks=Peaks(ram=5, gpu_ram=6, gpu_ram_source="device"))
+    assert warning.code == "gpu-ram-of-device"
+    assert "gpu_ram" in warning.message
 
 
 def test_a_process_killed_for_memory_in_a_run_that_ended_well_is_doubtful() -> None:
-    (warning,) = warnings(replace(GOOD, exit=Exit(0, 9.0, out_of_memory=True)))
-    assert "killed for memory" in warning
+    assert warn(exit=Exit(0, 9.0, out_of_memory=True)).code == "out-of-memory"
 
 
 def test_gpus_that_were_lost_are_named_one_by_one() -> None:
     lost = ("GPU 0 (a): GPU is lost", "GPU 1 (b): Unknown Error")
-    first, second = warnings(replace(GOOD, gpus=2, gpus_lost=lost))
-    assert first.startswith(lost[0])
-    assert second.startswith(lost[1])
+    warnings = judge(PREPARED, replace(GOOD, gpus_lost=lost))
+    assert [warning.code for warning in warnings] == ["gpu-lost"] * 2
+    assert [warning.message.partition(".")[0] for warning in warnings] == list(lost)
 
 
 def test_missed_samples_are_counted() -> None:
-    assert warnings(replace(GOOD, samples_missed=1)) == [
-        "1 sample missed: the machine was too busy."
-    ]
+    warning = warn(monitor=Monitor(samples_due=25, samples_missed=1, cpu_time=0.1))
+    assert warning.code == "samples-missed"
+    assert warning.message.startswith("1 sample missed")
+
+
+def test_each_process_on_a_gpu_before_the_start_is_named() -> None:
+    known = GpuProcess(gpu=0, pid=7, name="sleep", memory=None)
+    hidden = GpuProcess(gpu=1, pid=8, name=None, memory=None)
+    warnings = list(warn_of_gpu_users(GpusBefore((0, 0), (known, hidden))))
+    assert [warning.code for warning in warnings] == ["gpu-in-use"] * 2
+    assert "GPU 0 is in use by others: sleep (pid 7)" in warnings[0].message
+    assert "GPU 1 is in use by others: a hidden process (pid 8)" in warnings[1].message

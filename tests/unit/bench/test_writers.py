@@ -29,9 +29,9 @@ import os, sys
 from pathlib import Path
 from morocco.logs.samples import Sample
 from morocco.bench.writers import FileWriter
-sink = FileWriter(Path(sys.argv[1]))
+writer = FileWriter(Path(sys.argv[1]))
 for moment in range(9):
-    sink.write(Sample(moment))
+    writer.write(Sample(moment))
 os.kill(os.getpid(), 9)
 """
 
@@ -50,10 +50,10 @@ def path(tmp_path: Path) -> Path:
     return tmp_path / "parus" / "2000_32_01.jsonl"
 
 
-def write_run(sink: FileWriter) -> FileWriter:
+def write_run(writer: FileWriter) -> FileWriter:
     for sample in SAMPLES:
-        sink.write(sample)
-    return sink
+        writer.write(sample)
+    return writer
 
 
 def contents(folder: Path) -> dict[str, str]:
@@ -72,9 +72,9 @@ def disk_with_room_for(size: int) -> Iterator[None]:
 
 
 def test_while_a_run_goes_its_samples_are_in_the_part_file_at_once(path: Path) -> None:
-    sink = write_run(FileWriter(path))
+    writer = write_run(FileWriter(path))
     assert contents(path.parent) == {"2000_32_01.jsonl.part": LINES}
-    sink.fail({})
+    writer.fail({})
 
 
 def test_a_good_run_leaves_the_log_and_its_record(path: Path) -> None:
@@ -113,7 +113,7 @@ def test_a_good_run_removes_what_a_failed_one_left(path: Path) -> None:
 def test_a_finished_log_is_not_overwritten(path: Path) -> None:
     write_run(FileWriter(path)).finish(RECORD)
     before = contents(path.parent)
-    with pytest.raises(DataError, match=f"{path} is there already.*--force"):
+    with pytest.raises(DataError, match=f"{path} already exists.*--force"):
         FileWriter(path)
     assert contents(path.parent) == before
 
@@ -121,9 +121,9 @@ def test_a_finished_log_is_not_overwritten(path: Path) -> None:
 def test_with_force_a_finished_log_gives_way_to_a_finished_one(path: Path) -> None:
     path.parent.mkdir()
     path.write_text("old")
-    sink = write_run(FileWriter(path, replace=True))
+    writer = write_run(FileWriter(path, replace=True))
     assert path.read_text() == "old"
-    sink.finish(RECORD)
+    writer.finish(RECORD)
     assert path.read_text() == LINES
 
 
@@ -135,10 +135,10 @@ def test_with_force_a_finished_log_outlives_a_failed_run(path: Path) -> None:
 
 
 def test_two_runs_cannot_write_one_log(path: Path) -> None:
-    sink = write_run(FileWriter(path))
+    writer = write_run(FileWriter(path))
     with pytest.raises(DataError, match=f"Another run is writing {path}"):
         FileWriter(path)
-    sink.finish(RECORD)
+    writer.finish(RECORD)
     assert path.read_text() == LINES
 
 
@@ -183,29 +183,29 @@ def test_a_place_that_cannot_be_written_is_an_error(tmp_path: Path) -> None:
 
 
 def test_a_disk_that_fills_up_ends_a_run_as_a_failed_one(path: Path) -> None:
-    sink = FileWriter(path)
+    writer = FileWriter(path)
     with disk_with_room_for(150):
-        sink.write(SAMPLES[0])
+        writer.write(SAMPLES[0])
         with pytest.raises(OutputError, match=r"Cannot write .*: File too large"):
-            sink.write(SAMPLES[1])
-        sink.fail(RECORD)
+            writer.write(SAMPLES[1])
+        writer.fail(RECORD)
     assert set(contents(path.parent)) <= {"2000_32_01.jsonl.failed", "2000_32_01.failed.json"}
 
 
 def test_no_room_for_the_record_leaves_no_log_and_loses_no_samples(path: Path) -> None:
-    sink = write_run(FileWriter(path))
+    writer = write_run(FileWriter(path))
     with disk_with_room_for(10), pytest.raises(OutputError, match="The samples are in"):
-        sink.finish(RECORD)
+        writer.finish(RECORD)
     assert not path.exists()
     assert LINES in contents(path.parent).values()
 
 
 def test_samples_go_to_a_stream_line_by_line() -> None:
     stream = StringIO()
-    sink = StreamWriter(stream)
+    writer = StreamWriter(stream)
     for sample in SAMPLES:
-        sink.write(sample)
-    sink.finish(RECORD)
+        writer.write(sample)
+    writer.finish(RECORD)
     assert stream.getvalue() == LINES
 
 

@@ -274,7 +274,7 @@ def test_a_tiny_model_may_take_twice_as_long_to_start() -> None:
     ("changes", "what"),
     [
         ({"exit_code": 137}, "exit code 137"),
-        ({"failure": {"kind": "OutOfMemory"}}, "failed: OutOfMemory"),
+        ({"failure": {"kind": "OutOfMemory"}}, "failed: out of memory"),
         ({"records_fed": 1500}, "1,500 of 2,000 records fed"),
         ({"predictions": {"count": 0}}, "no predictions"),
         ({"predictions": {"count": 1999}}, "1,999 predictions, other runs 2,000"),
