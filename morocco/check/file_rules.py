@@ -10,14 +10,11 @@ from morocco.check.result import Detail, name_file
 from morocco.check.rule import REMEASURE, RERUN, rule
 from morocco.logs.log import INIT_SIZE, Log, Size, group_by_size, group_by_task
 from morocco.logs.record import RunRecord
-from morocco.logs.submission import Entry
 from morocco.stats.anomalies import compute_period, has_reading
 from morocco.util.units import Seconds
 
 GAP_FLOOR: Seconds = 0.5
 """At high sampling rates three periods are no longer than a hiccup of the scheduler."""
-_BACKWARD = "timestamp is before"
-"""What the reader of logs says of it."""
 
 
 @rule(
@@ -87,19 +84,15 @@ def sizes(context: CheckContext) -> Iterator[Detail]:
 @rule("NO", good="every log can be read", bad="these logs cannot be read")
 def readable(context: CheckContext) -> Iterator[Detail]:
     for entry in context.entries:
-        if entry.log is None and not _is_backward(entry):
-            yield Detail.about([entry], entry.fault or "")
+        if entry.fault is not None and entry.fault.kind != "backward":
+            yield Detail.about([entry], str(entry.fault))
 
 
 @rule("NO", good="time runs forward in every log", bad="time runs backward")
 def forward(context: CheckContext) -> Iterator[Detail]:
     for entry in context.entries:
-        if _is_backward(entry):
-            yield Detail.about([entry], entry.fault or "")
-
-
-def _is_backward(entry: Entry) -> bool:
-    return entry.fault is not None and _BACKWARD in entry.fault
+        if entry.fault is not None and entry.fault.kind == "backward":
+            yield Detail.about([entry], str(entry.fault))
 
 
 @rule(

@@ -1,4 +1,4 @@
-"""What a zip of a submission may hold: its entries as the archive declares them, none read yet."""
+"""Zips of submissions: read in place, never unpacked to disk, and refused if they are hostile."""
 
 from __future__ import annotations
 
@@ -22,15 +22,145 @@ from morocco.util.units import Bytes, format_bytes
 MAX_ENTRIES = 10_000
 MAX_UNPACKED: Bytes = 256 * 2**20
 MAX_RATIO = 200
-"""Logs unpack to 3 to 45 times their size, a bomb to 1032 times."""
+"""Logs unpack to 3 to 45 times their size, a zip bomb to 1032 times."""
+MAX_HELD: Bytes = 144 * 10**6
+"""Memory for entries, lines and records: 3.4 million lines, 300 hours of samples."""
+_ENTRY_COST: Bytes = 2000
+_LINE_COST: Bytes = 42
+_VALUE_COST: Bytes = 100
+_MAX_DIRECTORY: Bytes = 4 * 2**20
+"""zipfile reads all names before they can be counted: 400 bytes an entry."""
 
-_SHOWN = 3
-"""Entries that a message names; the others are counted."""
-_HEADER: Bytes = 30
+_NAMES_SHOWN = 3
+_HEADER_SIZE: Bytes = 30
 _ENCRYPTED = 0x1
 _METHODS = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
-"""Others unpack in gigabytes of memory, if the archive says so."""
+"""Others may take gigabytes of memory to unpack."""
 _DRIVE = re.compile(r"[A-Za-z]:")
+_END = struct.Struct("<4s4H2LH")
+"""The last record of a zip: how many entries there are, and where their directory begins."""
+_ZIP64_LOCATOR_SIZE: Bytes = 20
+"""Stands before the last record in archives of more than 4 GB or 65,535 entries."""
+_ZIP_ERRORS = (
+    OSError,
+    EOFError,
+    RuntimeError,
+    ValueError,
+    struct.error,
+    zlib.error,
+    zipfile.BadZipFile,
+)
+"""What zipfile raises for an archive that it cannot read."""
+
+
+class ArchiveRefused(DataError):
+    """A zip exceeds a limit, or holds something that does not belong in a submission."""
+
+    def __init__(self, name: Path, *faults: str) -> None:
+        self.faults = "".join(f"\n  {fault}" for fault in faults)
+        super().__init__(
+            f"{name} is not a submission:{self.faults}\n"
+            "`morocco pack LOGS -o logs.zip` packs the logs and their records, and nothing else."
+        )
+
+
+class Archive:
+    """An open zip that keeps the limits, with its logs and records."""
+
+    def __init__(self, path: Path, file: zipfile.ZipFile) -> None:
+        self._path = path
+        self._file = file
+        self.names = {entry.filename for entry in file.infolist() if not entry.is_dir()}
+        self._left = MAX_HELD - _ENTRY_COST * len(self.names)
+
+    def read_lines(self, name: str) -> Iterator[bytes]:
+        """Yield the lines of a log; OSError if they cannot be unpacked."""
+        with self._open(name) as file:
+            for line in read_lines(file):
+                self._hold(_LINE_COST)
+                yield line
+
+    def read(self, name: str, limit: Bytes) -> bytes:
+        """Return the first `limit` bytes of a record; OSError if they cannot be unpacked."""
+        with self._open(name) as file:
+            content = file.read(limit)
+        values = sum(map(content.count, (b"[", b"{", b",", b":")))
+        self._hold(len(content) + _VALUE_COST * values)
+        return content
+
+    @contextmanager
+    def _open(self, name: str) -> Iterator[BinaryIO]:
+        try:
+            with self._file.open(name) as entry:
+                # The reader of zipfile is slow at lines of limited length.
+                yield cast(BinaryIO, BufferedReader(entry, 2**16))
+        except _ZIP_ERRORS as error:
+            raise OSError(str(error)) from None
+
+    def _hold(self, size: Bytes) -> None:
+        """Count what is kept: short lines take more memory than they do in the archive."""
+        self._left -= size
+        if self._left < 0:
+            most = format_bytes(MAX_HELD)
+            fault = f"has more lines and records than fit in {most} of memory"
+            raise ArchiveRefused(self._path, fault)
+
+
+def is_archive(path: Path) -> bool:
+    """Tell whether a file is a zip, or the beginning of one."""
+    try:
+        with path.open("rb") as file:
+            return file.read(4) == b"PK\x03\x04" or zipfile.is_zipfile(file)
+    except OSError:
+        return False
+
+
+@contextmanager
+def open_archive(path: Path, name: Path | None = None) -> Iterator[Archive]:
+    """Open a zip that keeps the limits; DataError says what is wrong with any other.
+
+    Messages call it `name` if that is not its path.
+    """
+    name = name or path
+    with ExitStack() as stack:
+        try:
+            file = stack.enter_context(path.open("rb"))
+            count, directory = _read_end(file, name)
+            archive = stack.enter_context(zipfile.ZipFile(file))
+        except _ZIP_ERRORS as error:
+            raise DataError(f"Cannot read {name}: {error}.") from None
+        entries = archive.infolist()
+        faults = list(_check_entries(entries, directory))
+        if len(entries) != count:
+            faults.append(f"has {len(entries)} entries, not the {count} that it claims")
+        if faults:
+            raise ArchiveRefused(name, *faults)
+        yield Archive(name, archive)
+
+
+def _read_end(file: BinaryIO, name: Path) -> tuple[int, Bytes]:
+    """Return how many entries a zip claims to have and where their directory begins.
+
+    zipfile reads the directory whole, whatever its length, so it is checked first.
+    """
+    size = file.seek(0, 2)
+    file.seek(max(0, size - _ZIP64_LOCATOR_SIZE - _END.size))
+    before, end = (tail := file.read())[: -_END.size], tail[-_END.size :]
+    if not (end.startswith(b"PK\x05\x06") and end.endswith(b"\0\0") and len(end) == _END.size):
+        raise ValueError("it is cut short, or something was appended to it")
+    _, _, _, _, count, length, start, _ = _END.unpack(end)
+    if before.startswith(b"PK\x06\x07") or count > MAX_ENTRIES:
+        raise ArchiveRefused(name, _format_count(max(count, MAX_ENTRIES + 1)))
+    if length > _MAX_DIRECTORY:
+        limit = f"more than {MAX_ENTRIES:,} entries need"
+        raise ArchiveRefused(name, f"has names of {format_bytes(length)}, {limit}")
+    if start + length != size - _END.size:
+        raise ArchiveRefused(name, "has other data before its first entry, or around its directory")
+    return count, start
+
+
+def _format_count(count: int) -> str:
+    return f"has {count:,} entries, more than {MAX_ENTRIES:,}"
 
 
 def _is_absolute(entry: zipfile.ZipInfo) -> bool:
@@ -47,198 +177,59 @@ def _is_special(entry: zipfile.ZipInfo) -> bool:
 
 
 def _is_bomb(entry: zipfile.ZipInfo) -> bool:
-    # What is no longer than a line does no harm, and repeats itself in good faith.
+    # An entry no longer than a line does no harm, and may well repeat itself.
     return entry.file_size > max(MAX_LINE, MAX_RATIO * entry.compress_size)
 
 
-_RULES: tuple[tuple[str, Callable[[zipfile.ZipInfo], bool]], ...] = (
+_ENTRY_RULES: tuple[tuple[str, Callable[[zipfile.ZipInfo], bool]], ...] = (
     ("has two names", lambda entry: entry.filename != entry.orig_filename),
-    ("cannot be printed", lambda entry: not entry.filename.isprintable()),
+    ("has a name that cannot be printed", lambda entry: not entry.filename.isprintable()),
     ("is an absolute path", _is_absolute),
     ("has a backslash in its path", lambda entry: "\\" in entry.filename),
     ("has `..` or an empty part in its path", _is_roundabout),
     ("is a link or another special file", _is_special),
     ("is encrypted", lambda entry: bool(entry.flag_bits & _ENCRYPTED)),
-    ("is packed in another way than deflate", lambda entry: entry.compress_type not in _METHODS),
+    ("is not compressed with deflate", lambda entry: entry.compress_type not in _METHODS),
     (f"unpacks to more than {MAX_RATIO} times its size", _is_bomb),
 )
 
 
-def find_faults(entries: Sequence[zipfile.ZipInfo], directory: Bytes) -> Iterator[str]:
-    """Yield why these are no entries of a submission; `directory` is where they have to end."""
+def _check_entries(entries: Sequence[zipfile.ZipInfo], directory: Bytes) -> Iterator[str]:
+    """Yield what is wrong with the entries, none of them read; they must end at `directory`."""
     if len(entries) > MAX_ENTRIES:
-        yield say_too_many(len(entries))
+        yield _format_count(len(entries))
         return
-    for what, breaks in _RULES:
-        yield from _name(what, [entry.filename for entry in entries if breaks(entry)])
+    for fault, breaks in _ENTRY_RULES:
+        yield from _format_fault(fault, [entry.filename for entry in entries if breaks(entry)])
     counts = Counter(entry.filename for entry in entries)
-    yield from _name("is there twice", [name for name, count in counts.items() if count > 1])
-    yield from _name("is no log and no record of one", list(_find_foreign(counts)))
+    yield from _format_fault("occurs twice", [name for name in counts if counts[name] > 1])
+    foreign = [name for name in counts if not _belongs(name, counts)]
+    yield from _format_fault("is neither a log nor the record of one", foreign)
     if (size := sum(entry.file_size for entry in entries)) > MAX_UNPACKED:
         yield f"unpacks to {format_bytes(size)}, more than {format_bytes(MAX_UNPACKED)}"
-    yield from _name(
-        "shares its bytes with another entry", list(_find_overlaps(entries, directory))
-    )
+    overlaps = list(_find_overlaps(entries, directory))
+    yield from _format_fault("shares its bytes with another entry", overlaps)
     if min((entry.header_offset for entry in entries), default=0) > 0:
         yield "has other data before its first entry"
 
 
-def say_too_many(count: int) -> str:
-    """Return why so many entries are refused."""
-    return f"has {count:,} entries, more than {MAX_ENTRIES:,}"
-
-
-def _find_foreign(names: Counter[str]) -> Iterator[str]:
-    for name in names:
-        is_record = name.endswith(".json") and f"{name}l" in names
-        log_name = f"{name}l" if is_record else name
-        if not name.endswith("/") and LogPath.parse(log_name) is None:
-            yield name
+def _belongs(name: str, names: Counter[str]) -> bool:
+    is_record = name.endswith(".json") and f"{name}l" in names
+    log_name = f"{name}l" if is_record else name
+    return name.endswith("/") or LogPath.parse(log_name) is not None
 
 
 def _find_overlaps(entries: Sequence[zipfile.ZipInfo], directory: Bytes) -> Iterator[str]:
     ordered = sorted(entries, key=lambda entry: entry.header_offset)
     starts = [*(entry.header_offset for entry in ordered), directory]
     for entry, (start, following) in zip(ordered, pairwise(starts), strict=True):
-        if start + _HEADER + entry.compress_size > following:
+        if start + _HEADER_SIZE + entry.compress_size > following:
             yield entry.filename
 
 
-def _name(what: str, names: Sequence[str]) -> Iterator[str]:
-    """Say what is wrong with the first few of these, in the words of their number."""
+def _format_fault(fault: str, names: Sequence[str]) -> Iterator[str]:
+    """Yield one line that names the first few entries with a fault; none without such entries."""
     if names:
-        shown = ", ".join(name if name.isprintable() else ascii(name) for name in names[:_SHOWN])
-        more = f" and {len(names) - _SHOWN:,} more" if len(names) > _SHOWN else ""
-        yield f"{shown}{more}: {what}"
-
-
-MAX_HELD: Bytes = 144 * 10**6
-"""What entries, lines and records may take in memory: 3.4 million lines, 300 hours of samples."""
-
-_ENTRY_COST: Bytes = 2000
-_LINE_COST: Bytes = 42
-_VALUE_COST: Bytes = 100
-_END = struct.Struct("<4s4H2LH")
-"""The record at the end of a zip: what says how many entries there are, and where."""
-_END64: Bytes = 20
-"""Stands before the other in archives of more than 4 GB or 65,535 entries."""
-_MAX_DIRECTORY: Bytes = 4 * 2**20
-"""All names together, which zipfile reads before they can be counted: 400 bytes an entry."""
-_BROKEN = (
-    OSError,
-    EOFError,
-    RuntimeError,
-    ValueError,
-    struct.error,
-    zlib.error,
-    zipfile.BadZipFile,
-)
-"""What zipfile raises over what it cannot read."""
-
-
-class Refused(DataError):
-    """A zip that breaks a limit, or holds what has no place in a submission."""
-
-    def __init__(self, name: Path, *faults: str) -> None:
-        self.faults = "".join(f"\n  {fault}" for fault in faults)
-        super().__init__(
-            f"{name} is no submission:{self.faults}\n"
-            "`morocco pack LOGS -o logs.zip` packs the logs and their records, and nothing else."
-        )
-
-
-class Archive:
-    """A zip that keeps the limits: the names of its logs and records, and what they hold."""
-
-    def __init__(self, path: Path, file: zipfile.ZipFile) -> None:
-        self._path = path
-        self._file = file
-        self.names = {info.filename for info in file.infolist() if not info.is_dir()}
-        self._left = MAX_HELD - _ENTRY_COST * len(self.names)
-
-    def read_lines(self, name: str) -> Iterator[bytes]:
-        """Yield the lines of a log; OSError where they cannot be unpacked."""
-        try:
-            with self._open(name) as file:
-                for line in read_lines(file):
-                    self._hold(_LINE_COST)
-                    yield line
-        except _BROKEN as error:
-            raise OSError(str(error)) from None
-
-    def read(self, name: str, limit: Bytes) -> bytes:
-        """Return the first `limit` bytes of a record; OSError where they cannot be unpacked."""
-        try:
-            with self._open(name) as file:
-                content = file.read(limit)
-        except _BROKEN as error:
-            raise OSError(str(error)) from None
-        values = sum(map(content.count, (b"[", b"{", b",", b":")))
-        self._hold(len(content) + _VALUE_COST * values)
-        return content
-
-    def _open(self, name: str) -> BinaryIO:
-        # The reader of zipfile is slow at lines of a limited length.
-        return cast(BinaryIO, BufferedReader(self._file.open(name), 2**16))
-
-    def _hold(self, size: Bytes) -> None:
-        """Count what is kept: short lines take more memory than they do in the archive."""
-        self._left -= size
-        if self._left < 0:
-            most = format_bytes(MAX_HELD)
-            raise Refused(self._path, f"has more lines and records than fit in {most} of memory")
-
-
-def is_archive(path: Path) -> bool:
-    """Tell whether a file is a zip, or was one before it was cut short."""
-    try:
-        with path.open("rb") as file:
-            return file.read(4) == b"PK\x03\x04" or zipfile.is_zipfile(file)
-    except OSError:
-        return False
-
-
-@contextmanager
-def open_archive(path: Path, name: Path | None = None) -> Iterator[Archive]:
-    """Open a zip that keeps the limits; DataError says what is wrong with any other.
-
-    Messages call it `name`, where that is not its path.
-    """
-    with ExitStack() as stack:
-        yield Archive(name or path, _open_zip(path, name or path, stack))
-
-
-def _open_zip(path: Path, name: Path, stack: ExitStack) -> zipfile.ZipFile:
-    try:
-        file = stack.enter_context(path.open("rb"))
-        count, directory = _find_directory(file, name)
-        archive = stack.enter_context(zipfile.ZipFile(file))
-    except _BROKEN as error:
-        raise DataError(f"Cannot read {name}: {error}.") from None
-    entries = archive.infolist()
-    faults = list(find_faults(entries, directory))
-    if len(entries) != count:
-        faults.append(f"has {len(entries)} entries, not the {count} that it claims")
-    if faults:
-        raise Refused(name, *faults)
-    return archive
-
-
-def _find_directory(file: BinaryIO, name: Path) -> tuple[int, Bytes]:
-    """Return how many entries a zip claims to have and where the list of them begins.
-
-    zipfile reads that list whole, whatever its length, so it is looked at first.
-    """
-    size = file.seek(0, 2)
-    file.seek(max(0, size - _END64 - _END.size))
-    before, end = (tail := file.read())[: -_END.size], tail[-_END.size :]
-    if not (end.startswith(b"PK\x05\x06") and end.endswith(b"\0\0") and len(end) == _END.size):
-        raise ValueError("it is cut short, or something was added at its end")
-    _, _, _, _, count, length, start, _ = _END.unpack(end)
-    if before.startswith(b"PK\x06\x07") or count > MAX_ENTRIES:
-        raise Refused(name, say_too_many(max(count, MAX_ENTRIES + 1)))
-    if length > _MAX_DIRECTORY:
-        raise Refused(name, f"has names of {format_bytes(length)}, more than {MAX_ENTRIES:,} take")
-    if start + length != size - _END.size:
-        raise Refused(name, "has other data before its first entry, or around the list of them")
-    return count, start
+        shown = [name if name.isprintable() else ascii(name) for name in names[:_NAMES_SHOWN]]
+        more = f" and {len(names) - _NAMES_SHOWN:,} more" if len(names) > _NAMES_SHOWN else ""
+        yield f"{', '.join(shown)}{more}: {fault}"

@@ -15,10 +15,10 @@ from morocco.logs.log import Log, LogPath, parse_samples, read_lines
 from morocco.util.units import Bytes
 
 PATTERN = "<task>/<input>_<batch>_<index>.jsonl, such as parus/2000_32_01.jsonl"
-FAILED = ".failed"
-"""What the log of a failed run ends in."""
+_FAILED = ".failed"
+"""The log of a failed run ends in this."""
 MAX_RECORD: Bytes = 2**20
-"""A record is 3 KB long; more than this is no record."""
+"""A record is about 3 KB long."""
 
 
 @dataclass(frozen=True)
@@ -31,12 +31,12 @@ class FoundLog:
     """The same from the root, so that a log reached by two paths counts once."""
     path: LogPath
     read_lines: Callable[[], Iterator[bytes]] = field(compare=False)
-    """Yields the log's lines, longer ones in pieces; OSError where they cannot be read."""
+    """Yields the log's lines, longer ones in pieces; OSError if they cannot be read."""
     read_record: Callable[[], bytes | None] = field(compare=False)
-    """Returns the record beside it, cut after `MAX_RECORD` + 1 bytes; None where there is none."""
-    model: str = ""
+    """Returns the record beside it, cut after `MAX_RECORD` + 1 bytes; None without a record."""
     failed: bool = False
-    """Whether it is what a run left that failed."""
+    """Whether a failed run left it."""
+    model: str = ""
 
     @property
     def model_dir(self) -> str:
@@ -52,14 +52,14 @@ class FoundLogs:
     many_models: bool
     """Whether the logs lie in more than one model folder."""
     remarks: tuple[str, ...]
-    """Files that were passed over, one line each."""
-    failed: tuple[FoundLog, ...] = ()
-    """What failed runs left, sorted as the logs are; their models need not have a log."""
+    """Files that were skipped, one line each."""
+    failed: tuple[FoundLog, ...]
+    """Logs of failed runs; their models need not have a good one."""
 
 
 @contextmanager
 def find_logs(paths: Sequence[Path]) -> Iterator[FoundLogs]:
-    """Find every log below `paths`; DataError for a path that is not there or holds no log."""
+    """Find every log below `paths`; DataError for a path that does not exist or holds no log."""
     found: dict[Path, FoundLog] = {}
     remarks: list[str] = []
     with ExitStack() as stack:
@@ -73,9 +73,8 @@ def find_logs(paths: Sequence[Path]) -> Iterator[FoundLogs]:
         named = (replace(log, model=models[log.model_dir]) for log in found.values())
         ordered = sorted(named, key=lambda log: (log.model, log.path, log.name))
         logs = tuple(log for log in ordered if not log.failed)
-        many_models = len({log.model for log in logs}) > 1
         failed = tuple(log for log in ordered if log.failed)
-        yield FoundLogs(logs, many_models, tuple(remarks), failed)
+        yield FoundLogs(logs, len({log.model for log in logs}) > 1, tuple(remarks), failed)
 
 
 def _find(path: Path, stack: ExitStack, remarks: list[str]) -> Iterator[FoundLog]:
@@ -85,51 +84,44 @@ def _find(path: Path, stack: ExitStack, remarks: list[str]) -> Iterator[FoundLog
         raise DataError(f"{path} does not exist. Give log files, folders of logs or a .zip.")
     elif is_archive(path):
         yield from _find_in_archive(path, stack.enter_context(open_archive(path)))
+    elif log_path := LogPath.parse(_absolute(path)):
+        yield _build_log(path, log_path)
     else:
-        log_path = LogPath.parse(_absolute(path))
-        if log_path is None:
-            raise DataError(f"{path} is not named like a log: {PATTERN}.")
-        yield _file(path, log_path)
+        raise DataError(f"{path} is not named like a log: {PATTERN}.")
 
 
 def _find_in_folder(folder: Path, remarks: list[str]) -> Iterator[FoundLog]:
     for path in sorted(folder.rglob("*.jsonl*")):
-        log_path = LogPath.parse(_absolute(path))
-        if log_path is not None and path.is_file():
-            yield _file(path, log_path)
-        else:
+        failed = path.suffix == _FAILED
+        log_path = LogPath.parse(_absolute(path.with_suffix("") if failed else path))
+        is_log = log_path is not None and path.is_file()
+        if failed or not is_log:
             _remark_on(str(path), remarks)
-            yield from _find_failed(path)
+        if log_path is not None and is_log:
+            yield _build_log(path, log_path, failed=failed)
 
 
-def _find_failed(path: Path) -> Iterator[FoundLog]:
-    """Yield what a failed run left, `<log>.failed`, with its record `<log>.failed.json`."""
-    log, mark = path.with_suffix(""), path.suffix
-    log_path = LogPath.parse(_absolute(log)) if mark == FAILED and path.is_file() else None
-    if log_path is not None:
-        record = partial(_read_record, log.with_suffix(f"{FAILED}.json"))
-        lines = partial(_read_lines, path)
-        yield FoundLog(str(path), _absolute(path), log_path, lines, record, failed=True)
+def _build_log(path: Path, log_path: LogPath, *, failed: bool = False) -> FoundLog:
+    """Return a log in a folder; the failed `1_1_01.jsonl.failed` has `1_1_01.failed.json`."""
+    log = path.with_suffix("") if failed else path
+    record = log.with_suffix(f"{_FAILED}.json" if failed else ".json")
+    lines = partial(_read_lines, path)
+    return FoundLog(
+        str(path), _absolute(path), log_path, lines, partial(_read_start, record), failed
+    )
 
 
 def _find_in_archive(path: Path, archive: Archive) -> Iterator[FoundLog]:
-    # Entries of a zip without folders above the tasks belong to the zip itself.
-    root = _absolute(path)
+    def read_record(name: str) -> bytes | None:
+        return archive.read(name, MAX_RECORD + 1) if name in archive.names else None
+
+    root = _absolute(path)  # the model of logs without a folder above their task
     for name in archive.names:
         log_path = LogPath.parse(name)
         if log_path is not None:
-            yield FoundLog(
-                f"{path}/{name}",
-                root / name,
-                log_path,
-                partial(archive.read_lines, name),
-                partial(_read_entry, archive, name.removesuffix("l")),
-            )
-
-
-def _file(path: Path, log_path: LogPath) -> FoundLog:
-    lines, record = partial(_read_lines, path), partial(_read_record, path.with_suffix(".json"))
-    return FoundLog(str(path), _absolute(path), log_path, lines, record)
+            lines = partial(archive.read_lines, name)
+            record = partial(read_record, name.removesuffix("l"))
+            yield FoundLog(f"{path}/{name}", root / name, log_path, lines, record)
 
 
 def _read_lines(path: Path) -> Iterator[bytes]:
@@ -137,64 +129,55 @@ def _read_lines(path: Path) -> Iterator[bytes]:
         yield from read_lines(file)
 
 
-def _read_record(path: Path) -> bytes | None:
+def _read_start(path: Path) -> bytes | None:
     if not path.is_file():
         return None
     with path.open("rb") as file:
         return file.read(MAX_RECORD + 1)
 
 
-def _read_entry(archive: Archive, name: str) -> bytes | None:
-    return archive.read(name, MAX_RECORD + 1) if name in archive.names else None
-
-
 def _absolute(path: Path) -> Path:
-    """Return the path without `..`, which would name no model; links keep their names."""
+    """Return the path without `..`, which is not the name of a model; links stay as they are."""
     return Path(os.path.abspath(path))  # noqa: PTH100
 
 
 def _remark_on(name: str, remarks: list[str]) -> None:
     if name.endswith(".jsonl.failed"):
-        remarks.append(f"{name}: a run that failed, passed over")
+        remarks.append(f"{name}: skipped, a failed run")
     elif name.endswith(".jsonl.part"):
-        remarks.append(f"{name}: a run that was cut off or goes on, passed over")
+        remarks.append(f"{name}: skipped, a run that was cut off or is still going")
     elif name.endswith(".jsonl"):
-        remarks.append(f"{name}: passed over, not named {PATTERN}")
+        remarks.append(f"{name}: skipped, not named {PATTERN}")
 
 
 def _name_models(model_dirs: set[str]) -> dict[str, str]:
-    """Name each model by its folder; where two share a name, by as much of the path as it takes."""
+    """Name each model by its folder; if two share a name, by as much of the path as it takes."""
     names = {folder: PurePath(folder).name.removesuffix(".zip") for folder in model_dirs}
     depth = 0
     while len(set(names.values())) < len(names):
         depth += 1
-        names = {folder: _tail(folder, depth) for folder in model_dirs}
+        names = {folder: "/".join(PurePath(folder).parts[-depth:]) for folder in model_dirs}
     return names
-
-
-def _tail(folder: str, depth: int) -> str:
-    return "/".join(PurePath(folder).parts[-depth:])
 
 
 @dataclass(frozen=True)
 class Collection:
-    """The logs found, and what was found beside them."""
+    """The logs that were found, all of them read."""
 
     logs: tuple[Log, ...]
     many_models: bool
     """Whether the logs lie in more than one model folder."""
     remarks: tuple[str, ...] = ()
-    """Files that were passed over, one line each."""
+    """Files that were skipped, one line each."""
 
 
 def collect_logs(paths: Sequence[Path]) -> Collection:
     """Read every log below `paths`, sorted by model and path.
 
-    DataError for a path that is not there, holds no log, or holds one that cannot be read.
+    DataError for a path that does not exist, holds no log, or holds one that cannot be read.
     """
-    with find_logs(paths) as finding:
-        logs = tuple(map(_read, finding.logs))
-    return Collection(logs, finding.many_models, finding.remarks)
+    with find_logs(paths) as found:
+        return Collection(tuple(map(_read, found.logs)), found.many_models, found.remarks)
 
 
 def _read(found: FoundLog) -> Log:

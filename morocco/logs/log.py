@@ -1,4 +1,4 @@
-"""The lines of a log: read with care, validated one by one, and turned into samples."""
+"""Logs: their names, their lines validated one by one, and what is computed from them."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from itertools import pairwise
 from math import isnan
 from pathlib import PurePath
 from reprlib import repr as shorten
-from typing import Any, BinaryIO
+from typing import Any, BinaryIO, Literal
 
 from morocco.errors import DataError
 from morocco.logs.samples import KEYS, Sample, Samples
@@ -20,94 +20,9 @@ from morocco.util.units import Bytes, Seconds
 MAX_LINE: Bytes = 64 * 1024
 
 _READINGS = KEYS[1:]
-_BEYOND = 2**63
-"""No reading is as large; infinity and NaN, which Python's JSON takes, are not below it either."""
+_NUMBER_BOUND = 2**63
+"""Every reading is smaller; infinity and NaN, which Python's JSON accepts, are not."""
 _decode = json.JSONDecoder().decode
-
-
-def read_lines(file: BinaryIO) -> Iterator[bytes]:
-    """Return the lines of a file; one too long for a log comes in pieces, too long as well."""
-    return iter(lambda: file.readline(MAX_LINE + 1), b"")
-
-
-def parse_samples(lines: Iterable[bytes], name: str) -> Samples:
-    """Return the samples of the log called `name`; DataError names the first wrong line."""
-    try:
-        return read_samples(lines)
-    except ValueError as error:
-        mark = "," if str(error).startswith("line") else ":"
-        raise DataError(f"{name}{mark} {error}.") from None
-
-
-def read_samples(lines: Iterable[bytes]) -> Samples:
-    """Return the samples of a log; ValueError says what is wrong: `line 3: …`."""
-    samples = Samples(_parse(lines))
-    if not samples:
-        raise ValueError("the log is empty; run `morocco bench` again")
-    for number, (before, after) in enumerate(pairwise(samples.columns["timestamp"]), start=2):
-        if after < before:
-            raise ValueError(f"line {number}: its timestamp is before that of the last line")
-    return samples
-
-
-def _parse(lines: Iterable[bytes]) -> Iterator[Sample]:
-    for number, line in enumerate(lines, start=1):
-        try:
-            yield parse_sample(line)
-        except ValueError as error:  # noqa: PERF203
-            raise ValueError(f"line {number}: {error}") from None
-
-
-def parse_sample(line: bytes) -> Sample:
-    """Return one line of a log as a sample; ValueError says what is wrong with it."""
-    values = _parse_json(line)
-    if not isinstance(values, dict):
-        raise ValueError(f"a JSON object is needed, not {_quote(line)}")
-    if tuple(values) != KEYS:
-        values = _in_order(values)
-    timestamp, *readings = values.values()
-    if not (_is_number(timestamp) and timestamp > -_BEYOND):
-        raise ValueError(f"`timestamp` must be seconds since the epoch, not {shorten(timestamp)}")
-    for key, value in zip(_READINGS, readings, strict=True):
-        if value is not None and not (_is_number(value) and value >= 0):
-            raise ValueError(f"`{key}` must be null or a number from 0 up, not {shorten(value)}")
-    return Sample(timestamp, *readings)
-
-
-def _parse_json(line: bytes) -> Any:
-    if len(line) > MAX_LINE:
-        raise ValueError("longer than 64 KB, so no line of a log")
-    try:
-        # Half the time of json.loads, which is needed where an editor left a mark of its encoding.
-        return _decode(line.decode()) if line.startswith(b"{") else json.loads(line)
-    except (ValueError, RecursionError):
-        how = "no JSON" if line.endswith(b"\n") else "no JSON, the file seems cut short"
-        raise ValueError(f"{how}: {_quote(line)}") from None
-
-
-def _in_order(values: dict[str, Any]) -> dict[str, Any]:
-    """Return the same values in the order of the contract, which JSON itself does not promise."""
-    missing = [key for key in KEYS if key not in values]
-    extra = [key for key in values if key not in KEYS]
-    if missing or extra:
-        faults = [f"the key `{key}` is missing" for key in missing]
-        # A key may be as long as a line, and hold what a terminal obeys.
-        faults += [f"the key `{shorten(key)[1:-1]}` has no place in a log" for key in extra[:3]]
-        raise ValueError("; ".join(faults))
-    return {key: values[key] for key in KEYS}
-
-
-def _is_number(value: object) -> bool:
-    kind = type(value)  # bool is an int to isinstance
-    return (kind is float or kind is int) and value < _BEYOND  # type: ignore[operator]
-
-
-def _quote(line: bytes) -> str:
-    text = line.decode("utf-8", "replace").strip()
-    return repr(text if len(text) <= 60 else text[:57] + "...")
-
-
-__all__ = ["KEYS", "Log", "LogPath", "Sample", "Samples", "parse_sample", "parse_samples"]
 
 Size = tuple[int, int]
 """Input size and batch size."""
@@ -119,7 +34,7 @@ _LOG_NAME = re.compile(r"([0-9]{1,9})_([0-9]{1,9})_([0-9]{1,9})\.jsonl")
 
 @dataclass(frozen=True, order=True)
 class LogPath:
-    """What the last two parts of a log's path say: `<task>/<input>_<batch>_<index>.jsonl`."""
+    """The last two parts of a log's path: `<task>/<input>_<batch>_<index>.jsonl`."""
 
     task: str
     input_size: int
@@ -128,13 +43,10 @@ class LogPath:
 
     @classmethod
     def parse(cls, path: PurePath | str) -> LogPath | None:
-        """Return the parts of `path`, or None where it is no path of a log."""
+        """Return what `path` says; None if it is not the path of a log."""
         parts = PurePath(path).parts[-2:]
         match = _LOG_NAME.fullmatch(parts[-1]) if len(parts) == 2 else None
-        if match is None:
-            return None
-        sizes = (int(digits) for digits in match.groups())
-        return cls(parts[0], *sizes)
+        return cls(parts[0], *map(int, match.groups())) if match else None
 
     @property
     def size(self) -> Size:
@@ -152,7 +64,7 @@ class LogPath:
 
 @dataclass(frozen=True)
 class Log:
-    """A log that was read: where from, what its path says, its samples (one or more)."""
+    """A log that was read; it has at least one sample."""
 
     name: str
     """The file, as messages name it."""
@@ -163,17 +75,17 @@ class Log:
 
     @property
     def columns(self) -> Mapping[str, array[float]]:
-        """The readings by key, NaN for None: quick to go through where there are millions."""
+        """The readings by key, NaN for None: fast to go through where there are millions."""
         samples = self.samples if isinstance(self.samples, Samples) else Samples(self.samples)
         return samples.columns
 
     @property
     def fingerprint(self) -> bytes:
-        """The same for logs of the same readings, whenever they were taken."""
+        """The same for logs with the same readings, whenever they were taken."""
         from hashlib import sha256  # OpenSSL, which few commands need
 
         digest = sha256()
-        for key in KEYS[1:]:
+        for key in _READINGS:
             digest.update(self.columns[key])
         return digest.digest()
 
@@ -184,7 +96,7 @@ class Log:
 
     @property
     def gpu_run_time(self) -> Seconds | None:
-        """From the first reading of the GPU to the end; None where there is none."""
+        """From the first reading of the GPU to the end; None if there is no such reading."""
         columns = self.columns
         readings = zip(columns["timestamp"], columns["gpu_ram"], strict=True)
         first = next((moment for moment, reading in readings if not isnan(reading)), None)
@@ -193,15 +105,15 @@ class Log:
     @property
     def gpu_ram(self) -> Bytes | None:
         """The peak; None for a run that was never seen on a GPU."""
-        return _find_peak(self.columns["gpu_ram"])
+        return _compute_peak(self.columns["gpu_ram"])
 
     @property
     def ram(self) -> Bytes | None:
-        """The peak; None for a log that holds no reading at all."""
-        return _find_peak(self.columns["ram"])
+        """The peak; None for a log without readings."""
+        return _compute_peak(self.columns["ram"])
 
 
-def _find_peak(readings: Iterable[float]) -> Bytes | None:
+def _compute_peak(readings: Iterable[float]) -> Bytes | None:
     peak = max((reading for reading in readings if not isnan(reading)), default=None)
     return None if peak is None else int(peak)
 
@@ -220,3 +132,98 @@ def group_by_size(logs: Iterable[Log]) -> dict[Size, list[Log]]:
     for log in logs:
         groups.setdefault(log.path.size, []).append(log)
     return groups
+
+
+@dataclass(frozen=True)
+class LogFault:
+    """Why a log cannot be used: the first thing that is wrong with it."""
+
+    kind: Literal["unreadable", "empty", "backward"]
+    """`backward`: every line can be read, but time runs backward."""
+    message: str
+    line: int | None = None
+
+    def __str__(self) -> str:
+        return self.message if self.line is None else f"line {self.line}: {self.message}"
+
+
+class LogError(DataError):
+    """A log cannot be used."""
+
+    def __init__(self, name: str, fault: LogFault) -> None:
+        super().__init__(f"{name}{':' if fault.line is None else ','} {fault}.")
+        self.fault = fault
+
+
+def read_lines(file: BinaryIO) -> Iterator[bytes]:
+    """Return the lines of a file; a line that is too long for a log comes in pieces."""
+    return iter(lambda: file.readline(MAX_LINE + 1), b"")
+
+
+def parse_samples(lines: Iterable[bytes], name: str) -> Samples:
+    """Return the samples of the log called `name`; LogError says what is wrong with it."""
+    samples = Samples(_parse_lines(lines, name))
+    if not samples:
+        raise LogError(name, LogFault("empty", "the log is empty; run `morocco bench` again"))
+    for number, (before, after) in enumerate(pairwise(samples.columns["timestamp"]), start=2):
+        if after < before:
+            message = "its timestamp is earlier than that of the line before"
+            raise LogError(name, LogFault("backward", message, number))
+    return samples
+
+
+def _parse_lines(lines: Iterable[bytes], name: str) -> Iterator[Sample]:
+    for number, line in enumerate(lines, start=1):
+        try:
+            yield parse_sample(line)
+        except ValueError as error:  # noqa: PERF203
+            raise LogError(name, LogFault("unreadable", str(error), number)) from None
+
+
+def parse_sample(line: bytes) -> Sample:
+    """Return the sample on one line of a log; ValueError says what is wrong with it."""
+    values = _parse_json(line)
+    if not isinstance(values, dict):
+        raise ValueError(f"not a JSON object: {_quote(line)}")
+    if tuple(values) != KEYS:
+        values = _sort_keys(values)
+    timestamp, *readings = values.values()
+    if not (_is_number(timestamp) and timestamp > -_NUMBER_BOUND):
+        raise ValueError(f"`timestamp` must be seconds since the epoch, not {shorten(timestamp)}")
+    for key, value in zip(_READINGS, readings, strict=True):
+        if value is not None and not (_is_number(value) and value >= 0):
+            raise ValueError(f"`{key}` must be null or a number from 0 up, not {shorten(value)}")
+    return Sample(timestamp, *readings)
+
+
+def _parse_json(line: bytes) -> Any:
+    if len(line) > MAX_LINE:
+        raise ValueError("longer than 64 KB, too long for a line of a log")
+    try:
+        # Twice as fast as json.loads, which is needed where an editor left a byte order mark.
+        return _decode(line.decode()) if line.startswith(b"{") else json.loads(line)
+    except (ValueError, RecursionError):
+        cut = "" if line.endswith(b"\n") else ", the file seems to be cut short"
+        raise ValueError(f"not JSON{cut}: {_quote(line)}") from None
+
+
+def _sort_keys(values: dict[str, Any]) -> dict[str, Any]:
+    """Return the same values in the order of the contract, which JSON itself does not promise."""
+    missing = [key for key in KEYS if key not in values]
+    extra = [key for key in values if key not in KEYS]
+    if missing or extra:
+        faults = [f"the key `{key}` is missing" for key in missing]
+        # A key may be as long as a line, and hold control characters of a terminal.
+        faults += [f"the key `{shorten(key)[1:-1]}` does not belong in a log" for key in extra[:3]]
+        raise ValueError("; ".join(faults))
+    return {key: values[key] for key in KEYS}
+
+
+def _is_number(value: object) -> bool:
+    kind = type(value)  # bool is an int to isinstance
+    return (kind is float or kind is int) and value < _NUMBER_BOUND  # type: ignore[operator]
+
+
+def _quote(line: bytes) -> str:
+    text = line.decode("utf-8", "replace").strip()
+    return repr(text if len(text) <= 60 else text[:57] + "...")

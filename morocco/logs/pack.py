@@ -12,14 +12,14 @@ from pathlib import Path, PurePath
 from typing import BinaryIO
 
 from morocco.errors import DataError, OutputError
-from morocco.logs.archive import MAX_UNPACKED, Refused, open_archive
+from morocco.logs.archive import MAX_UNPACKED, ArchiveRefused, open_archive
 from morocco.logs.discovery import MAX_RECORD, FoundLog, FoundLogs, find_logs
 from morocco.logs.log import MAX_LINE
 from morocco.util.files import open_atomically
 from morocco.util.units import format_bytes
 
-_ATTRIBUTES = (stat.S_IFREG | 0o644) << 16
 _UNIX = 3
+_ATTRIBUTES = (stat.S_IFREG | 0o644) << 16
 
 
 @dataclass(frozen=True)
@@ -29,109 +29,102 @@ class Packed:
     logs: int
     records: int
     remarks: tuple[str, ...]
-    """Files that were passed over, one line each."""
+    """Files that were skipped, one line each."""
 
 
 def check_output(output: Path, *, replace: bool = False) -> None:
-    """DataError where `output` cannot be a new zip, or one in the place of an old one."""
+    """Raise DataError unless `output` can be written as a new zip, or may replace an old one."""
     if output.is_dir():
         raise DataError(f"{output} is a folder; name the zip, such as {output / 'logs.zip'}.")
-    if output.exists() and not output.is_file():  # a device would be lost, not written to
-        raise DataError(f"{output} is no file; name the zip, such as logs.zip.")
+    if output.exists() and not output.is_file():  # a device would be replaced, not written to
+        raise DataError(f"{output} is not a regular file; name the zip, such as logs.zip.")
     if output.exists() and not replace:
         raise DataError(
-            f"{output} is there already. Choose another name, or replace it with --force."
+            f"{output} already exists. Choose another name, or replace it with --force."
         )
 
 
 def pack_logs(paths: Sequence[Path], output: Path) -> Packed:
-    """Write every log below `paths`, and the records beside them, to a zip; return what it holds.
+    """Write every log below `paths`, and the records beside them, to a zip.
 
-    Logs are named `<task>/<file>`, and `<model>/<task>/<file>` where there are several models.
-    DataError where `check` would refuse the zip, OutputError where it cannot be written; neither
-    leaves a zip, nor touches the one there was.
+    Logs are named `<task>/<file>`, or `<model>/<task>/<file>` if there are several models.
+    DataError if `check` would refuse the zip, OutputError if it cannot be written; neither leaves
+    a zip, nor touches one that was there before.
     """
-    with find_logs(paths) as finding:
+    with find_logs(paths) as found:
         try:
             output.parent.mkdir(parents=True, exist_ok=True)
             with open_atomically(output) as draft:
-                records = _write(finding, draft)
+                records = _write(found, draft)
                 draft.flush()
                 _read_back(Path(draft.name), output)
-        except Refused as error:
+        except ArchiveRefused as error:
             raise DataError(f"A zip of these logs would be refused:{error.faults}") from None
         except OSError as error:
             raise OutputError(f"Cannot write {output}: {error.strerror or error}.") from None
-    return Packed(len(finding.logs), records, finding.remarks)
+    return Packed(len(found.logs), records, found.remarks)
 
 
-def _write(finding: FoundLogs, draft: BinaryIO) -> int:
+def _write(found: FoundLogs, draft: BinaryIO) -> int:
     """Write the archive and return how many records it holds."""
     records, left = 0, MAX_UNPACKED
     with zipfile.ZipFile(draft, "w") as archive:
-        for name, content in _list_contents(finding):
+        for name, content in _list_contents(found):
             records += name.endswith(".json")
-            with archive.open(_make_entry(name), "w") as entry:
+            info = zipfile.ZipInfo(name, date_time=(1980, 1, 1, 0, 0, 0))
+            info.compress_type = zipfile.ZIP_DEFLATED
+            info.create_system, info.external_attr = _UNIX, _ATTRIBUTES
+            with archive.open(info, "w") as entry:
                 for piece in content:
                     entry.write(piece)
                     left -= len(piece)
                     if left < 0:
-                        raise DataError(
-                            f"These logs take more than {format_bytes(MAX_UNPACKED)}, the most "
-                            "that a submission may unpack to."
-                        )
+                        most = format_bytes(MAX_UNPACKED)
+                        raise DataError(f"These logs exceed {most}, the limit of a submission.")
     return records
 
 
-def _make_entry(name: str) -> zipfile.ZipInfo:
-    entry = zipfile.ZipInfo(name, date_time=(1980, 1, 1, 0, 0, 0))
-    entry.compress_type = zipfile.ZIP_DEFLATED
-    entry.create_system = _UNIX
-    entry.external_attr = _ATTRIBUTES
-    return entry
-
-
-def _list_contents(finding: FoundLogs) -> Iterator[tuple[str, Iterable[bytes]]]:
+def _list_contents(found: FoundLogs) -> Iterator[tuple[str, Iterable[bytes]]]:
     """Yield the entries of the archive, sorted by name."""
-    named = {_name(found, finding.many_models): found for found in finding.logs}
-    for name, found in sorted(named.items(), key=itemgetter(0)):
-        record = _read_record(found)
+    named = {_name_entry(log, found.many_models): log for log in found.logs}
+    for name, log in sorted(named.items(), key=itemgetter(0)):
+        record = _read_record(log)
         if record is not None:
             yield name.removesuffix("l"), [record]
-        yield name, _read_lines(found)
+        yield name, _read_lines(log)
 
 
-def _name(found: FoundLog, many_models: bool) -> str:
-    file = f"{found.path.task}/{PurePath(found.name).name}"
-    name = f"{found.model}/{file}" if many_models else file
+def _name_entry(log: FoundLog, many_models: bool) -> str:
+    file = f"{log.path.task}/{PurePath(log.name).name}"
+    name = f"{log.model}/{file}" if many_models else file
     if not name.isprintable():
-        raise DataError(f"{found.name!a} cannot be printed, so it cannot be packed; rename it.")
+        raise DataError(f"The name {log.name!a} cannot be printed; rename it to pack it.")
     return name
 
 
-def _read_record(found: FoundLog) -> bytes | None:
+def _read_record(log: FoundLog) -> bytes | None:
     try:
-        record = found.read_record()
+        record = log.read_record()
     except OSError as error:
-        raise DataError(f"Cannot read the record of {found.name}: {error}.") from None
+        raise DataError(f"Cannot read the record of {log.name}: {error}.") from None
     if record is not None and len(record) > MAX_RECORD:
         most = format_bytes(MAX_RECORD)
-        raise DataError(f"The record of {found.name} is longer than {most}, so it is none.")
+        raise DataError(f"The record of {log.name} is longer than {most}, too long for a record.")
     return record
 
 
-def _read_lines(found: FoundLog) -> Iterator[bytes]:
+def _read_lines(log: FoundLog) -> Iterator[bytes]:
     try:
-        for number, line in enumerate(found.read_lines(), start=1):
+        for number, line in enumerate(log.read_lines(), start=1):
             if len(line) > MAX_LINE:
-                raise DataError(f"{found.name}, line {number}: longer than 64 KB.")
+                raise DataError(f"{log.name}, line {number}: longer than 64 KB.")
             yield line
     except OSError as error:
-        raise DataError(f"Cannot read {found.name}: {error}.") from None
+        raise DataError(f"Cannot read {log.name}: {error}.") from None
 
 
 def _read_back(draft: Path, output: Path) -> None:
-    """Read what was written as `check` does: what it would refuse is not handed out."""
+    """Read what was written as `check` does, so that no zip is handed out that it would refuse."""
     with open_archive(draft, output) as archive:
         for name in archive.names:
             if name.endswith(".json"):

@@ -1,4 +1,4 @@
-"""What a log consists of: a sample a line, kept in columns."""
+"""The samples of a log, one per line, kept in columns."""
 
 from __future__ import annotations
 
@@ -13,7 +13,8 @@ from morocco.util.units import Bytes, Seconds
 
 KEYS = ("timestamp", "cpu_usage", "ram", "gpu_usage", "gpu_ram")
 
-_AT_ONCE = 1024
+_CHUNK = 1024
+"""Samples converted at a time."""
 
 
 class Sample(NamedTuple):
@@ -32,7 +33,7 @@ class Sample(NamedTuple):
 
     @property
     def is_closing(self) -> bool:
-        """Whether it is the line of the end, which has no readings."""
+        """Whether it is the last line of a finished log, which has no readings."""
         return all(value is None for value in self[1:])
 
     def to_line(self) -> str:
@@ -41,7 +42,7 @@ class Sample(NamedTuple):
 
 
 class Samples(Sequence[Sample]):
-    """Samples that take 40 bytes each, a sixth of what tuples of numbers do."""
+    """Samples that take 40 bytes each, a sixth of what tuples of numbers take."""
 
     __slots__ = ("columns",)
 
@@ -51,7 +52,7 @@ class Samples(Sequence[Sample]):
     def __init__(self, samples: Iterable[Sample] = ()) -> None:
         columns = tuple(array("d") for _ in KEYS)
         rest = iter(samples)
-        while chunk := list(islice(rest, _AT_ONCE)):
+        while chunk := list(islice(rest, _CHUNK)):
             for column, values in zip(columns, zip(*chunk, strict=True), strict=True):
                 column.extend([nan if value is None else value for value in values])
         self.columns = dict(zip(KEYS, columns, strict=True))
@@ -87,7 +88,7 @@ class Samples(Sequence[Sample]):
 def _restore(
     timestamp: float, cpu_usage: float, ram: float, gpu_usage: float, gpu_ram: float
 ) -> Sample:
-    # What is not equal to itself is NaN; asking this way halves the time.
+    # Only NaN differs from itself; asking this way takes half the time.
     return Sample(
         timestamp,
         cpu_usage if cpu_usage == cpu_usage else None,
@@ -98,5 +99,5 @@ def _restore(
 
 
 def _to_bytes(value: float) -> Bytes:
-    # A log may say 5.5 bytes: not rounded, so that it can be found.
+    # A log may say 5.5 bytes; it is not rounded, so that this can be noticed.
     return int(value) if value.is_integer() else value  # type: ignore[return-value]

@@ -10,7 +10,7 @@ from pathlib import PurePath
 from morocco.errors import DataError
 from morocco.logs.log import INIT_SIZE, Log, Size
 from morocco.logs.record import RunRecord
-from morocco.logs.submission import Entry, FailedRun, Submission
+from morocco.logs.submission import Entry, Submission
 from morocco.report.comparison import compute_metric, compute_spread, read_group
 from morocco.report.model import Cell
 from morocco.stats.estimates import Estimate
@@ -28,14 +28,13 @@ class CellRuns:
 
     logs: list[Log] = field(default_factory=list)
     """Logs of good runs: they can be read, and no record says that the run failed."""
-    failed: list[Entry | FailedRun] = field(default_factory=list)
+    failed: list[Entry] = field(default_factory=list)
     """All other runs."""
 
 
 def list_models(submission: Submission) -> list[str]:
     """Return the names of the models, sorted, including those with failed runs alone."""
-    runs: tuple[Entry | FailedRun, ...] = (*submission.entries, *submission.failed)
-    return sorted({run.model for run in runs})
+    return sorted({run.model for run in (*submission.entries, *submission.failed)})
 
 
 def rename_models(submission: Submission, names: Mapping[str, str], *, merge: bool) -> Submission:
@@ -66,28 +65,28 @@ def rename_models(submission: Submission, names: Mapping[str, str], *, merge: bo
 
 def sort_runs(submission: Submission) -> dict[Key, CellRuns]:
     """Sort the runs into a cell for every model and task; tasks in the order of `TASKS`."""
-    runs: tuple[Entry | FailedRun, ...] = (*submission.entries, *submission.failed)
+    runs = (*submission.entries, *submission.failed)
     found = {run.path.task for run in runs}
     tasks = [*(task for task in TASKS if task in found), *sorted(found - set(TASKS))]
     cells = {(model, task): CellRuns() for model in list_models(submission) for task in tasks}
     for run in runs:
         cell = cells[run.model, run.path.task]
-        if isinstance(run, Entry) and run.log is not None and find_cause(run) is None:
+        if run.log is not None and find_cause(run) is None:
             cell.logs.append(run.log)
         else:
             cell.failed.append(run)
     return cells
 
 
-def find_cause(run: Entry | FailedRun) -> str | None:
+def find_cause(run: Entry) -> str | None:
     """Return why a run failed, in a word or two; None for a good one."""
     cause = run.record.cause if run.record else None
-    if isinstance(run, FailedRun):
-        return cause or "failed"
-    return "log cannot be read" if run.log is None else cause
+    if run.log is not None:
+        return cause
+    return "log cannot be read" if run.fault else cause or "failed"
 
 
-def list_causes(failed: Iterable[Entry | FailedRun]) -> str:
+def list_causes(failed: Iterable[Entry]) -> str:
     """Return the causes, the most frequent first: "out of memory, timed out"."""
     causes = Counter(find_cause(run) or "failed" for run in failed)
     return ", ".join(cause for cause, _ in causes.most_common())
@@ -120,7 +119,7 @@ def choose_group(runs: CellRuns, clock: Clock, many_models: bool) -> Choice:
     return Choice(best, passed_over=others)
 
 
-def _explain_no_speed(task: TaskRuns, failed: Sequence[Entry | FailedRun]) -> str:
+def _explain_no_speed(task: TaskRuns, failed: Sequence[Entry]) -> str:
     if not task.init.logs or not task.groups:
         kind = "long" if task.init.logs else "1_1"
         lost = [run for run in failed if run.path.is_start_up == (kind == "1_1")]

@@ -141,7 +141,7 @@ def test_a_failed_run_besides_a_full_set_is_a_warning(good: Path) -> None:
     (good / "rcb" / "2000_32_06.jsonl.failed").write_text("")
     done = run("check", good)
     assert done.returncode == 0
-    assert "2000_32_06.jsonl.failed: a run that failed, passed over" in done.stdout
+    assert "2000_32_06.jsonl.failed: skipped, a failed run" in done.stdout
     assert done.stdout.endswith("\nVALID\n")
 
 

@@ -150,8 +150,8 @@ def test_what_does_not_belong_is_left_out_and_named(logs: Path, output: Path) ->
         (logs / "parus" / name).write_text("{}")
     done = run_morocco("pack", logs, "-o", output, "--no-check").succeeds()
     assert [warning.rpartition("/")[2] for warning in done.warnings] == [
-        "1_1_02.jsonl.failed: a run that failed, passed over",
-        "1_1_03.jsonl.part: a run that was cut off or goes on, passed over",
+        "1_1_02.jsonl.failed: skipped, a failed run",
+        "1_1_03.jsonl.part: skipped, a run that was cut off or is still going",
     ]
     assert len(names_in(output)) == 3
 
@@ -160,7 +160,8 @@ def test_a_zip_that_is_there_stays_unless_told_otherwise(logs: Path, output: Pat
     output.parent.mkdir()
     output.write_text("submitted")
     said = run_morocco("pack", logs, "-o", output, "--no-check").fails(3)
-    assert said == f"{output} is there already. Choose another name, or replace it with --force."
+    assert str(output) in said
+    assert "--force" in said
     assert output.read_text() == "submitted"
     run_morocco("pack", logs, "-o", output, "--no-check", "--force").succeeds()
     assert len(names_in(output)) == 3
@@ -171,7 +172,7 @@ def test_a_folder_or_a_device_is_no_zip(logs: Path, tmp_path: Path) -> None:
     assert "is a folder; name the zip" in said
     os.mkfifo(tmp_path / "pipe")
     said = run_morocco("pack", logs, "-o", tmp_path / "pipe", "--no-check", "--force").fails(3)
-    assert "is no file; name the zip" in said
+    assert "is not a regular file; name the zip" in said
 
 
 def test_a_zip_inside_the_folder_of_logs_is_not_packed_again(logs: Path) -> None:
@@ -187,8 +188,8 @@ def test_a_zip_inside_the_folder_of_logs_is_not_packed_again(logs: Path) -> None
         ("parus/1_1_02.jsonl", b"x" * 70_000, r"1_1_02\.jsonl, line 1: longer than 64 KB"),
         ("parus/1_1_01.json", b" " * 2**20 + b"{}", r"record of .*1_1_01\.jsonl is longer than"),
         ("a\\b/1_1_01.jsonl", b"{}\n", "would be refused:\n.*has a backslash in its path"),
-        ("a\x1b/1_1_01.jsonl", b"{}\n", "cannot be printed, so it cannot be packed; rename it"),
-        (b"a\xff/1_1_01.jsonl", b"{}\n", "cannot be printed, so it cannot be packed; rename it"),
+        ("a\x1b/1_1_01.jsonl", b"{}\n", "cannot be printed; rename it"),
+        (b"a\xff/1_1_01.jsonl", b"{}\n", "cannot be printed; rename it"),
         ("parus/1_1_02.jsonl", b"{}\n" * 50_000, "would be refused:\n.*more than 200 times"),
     ],
 )
@@ -219,7 +220,7 @@ def test_more_bytes_than_a_zip_may_hold_are_not_packed(
     assert archive.MAX_UNPACKED == 256 * 2**20
     monkeypatch.setattr(pack, "MAX_UNPACKED", 2**20)
     (logs / "parus" / "1_1_02.jsonl").write_bytes((b" " * 1023 + b"\n") * 2**10)
-    with pytest.raises(DataError, match="take more than 1 MB, the most"):
+    with pytest.raises(DataError, match="exceed 1 MB"):
         pack_logs([logs], output)
     assert list(output.parent.iterdir()) == []
 

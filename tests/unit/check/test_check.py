@@ -10,7 +10,7 @@ import pytest
 from morocco.check.check import RULES, check
 from morocco.check.profile import RUSSIAN_SUPERGLUE, Profile, Thresholds
 from morocco.check.result import CheckResult, Detail
-from morocco.logs.log import Log, LogPath
+from morocco.logs.log import Log, LogFault, LogPath
 from morocco.logs.record import parse_record
 from morocco.logs.samples import Sample
 from morocco.logs.submission import Entry, Submission
@@ -123,8 +123,9 @@ def test_more_runs_than_asked_for_are_welcome() -> None:
 
 
 def test_an_unreadable_log_does_not_count(good: Submission) -> None:
-    cut = change(good, [FIRST], lambda entry: replace(entry, log=None, fault="line 7: no JSON"))
-    assert ask(cut, "readable") == {FIRST: "line 7: no JSON"}
+    fault = LogFault("unreadable", "not JSON", 7)
+    cut = change(good, [FIRST], lambda entry: replace(entry, log=None, fault=fault))
+    assert ask(cut, "readable") == {FIRST: "line 7: not JSON"}
     assert ask(cut, "forward") == {}
     assert list_missing(cut, ONE)[0].what == "parus: 4 of 5 runs of 2000_32 (missing: 01)"
 
@@ -147,9 +148,9 @@ def test_several_long_sizes_are_a_warning() -> None:
 
 
 def test_time_that_runs_backward_has_its_own_rule(good: Submission) -> None:
-    fault = "line 5: its timestamp is before that of the last line"
+    fault = LogFault("backward", "an earlier timestamp", 5)
     spoilt = change(good, [FIRST], lambda entry: replace(entry, log=None, fault=fault))
-    assert ask(spoilt, "forward") == {FIRST: fault}
+    assert ask(spoilt, "forward") == {FIRST: "line 5: an earlier timestamp"}
     assert ask(spoilt, "readable") == {}
 
 

@@ -138,9 +138,9 @@ def test_folders_logs_and_records_are_all_there_may_be(path: Path) -> None:
         "parus/1_1_01.jsonl/a",
     ],
 )
-def test_what_is_no_log_and_no_record_of_one_is_refused(path: Path, name: str) -> None:
+def test_what_is_neither_a_log_nor_a_record_is_refused(path: Path, name: str) -> None:
     refusal = find_refusal(write_zip(path, LOG, name))
-    assert f"\n  {name}: is no log and no record of one\n" in refusal
+    assert f"\n  {name}: is neither a log nor the record of one\n" in refusal
     assert refusal.endswith(
         "`morocco pack LOGS -o logs.zip` packs the logs and their records, and nothing else."
     )
@@ -148,7 +148,7 @@ def test_what_is_no_log_and_no_record_of_one_is_refused(path: Path, name: str) -
 
 def test_of_many_entries_the_first_are_named_and_the_others_counted(path: Path) -> None:
     refusal = find_refusal(write_zip(path, LOG, *"abcde"))
-    assert "\n  a, b, c and 2 more: is no log and no record of one\n" in refusal
+    assert "\n  a, b, c and 2 more: is neither a log nor the record of one\n" in refusal
 
 
 @pytest.mark.parametrize(
@@ -177,8 +177,8 @@ def test_a_name_that_does_something_to_a_terminal_is_refused(path: Path, name: s
     assert re.search("cannot be printed|has two names", refusal)
 
 
-def test_an_entry_that_is_there_twice_is_refused(path: Path) -> None:
-    assert f"{LOG}: is there twice" in find_refusal(write_zip(path, LOG, LOG))
+def test_an_entry_that_occurs_twice_is_refused(path: Path) -> None:
+    assert f"{LOG}: occurs twice" in find_refusal(write_zip(path, LOG, LOG))
 
 
 @pytest.mark.parametrize("mode", [stat.S_IFLNK, stat.S_IFIFO, stat.S_IFCHR, stat.S_IFDIR])
@@ -199,7 +199,7 @@ def test_an_encrypted_entry_is_refused(path: Path) -> None:
 @pytest.mark.parametrize("method", [zipfile.ZIP_BZIP2, zipfile.ZIP_LZMA, 93])
 def test_a_method_that_is_not_deflate_is_refused(path: Path, method: int) -> None:
     refusal = find_refusal(write_raw(path, Raw(method=method)))
-    assert f"{LOG}: is packed in another way than deflate" in refusal
+    assert f"{LOG}: is not compressed with deflate" in refusal
 
 
 def test_entries_that_share_their_bytes_are_refused(path: Path) -> None:
@@ -264,7 +264,7 @@ def test_a_false_count_of_entries_is_refused(path: Path) -> None:
 
 def test_names_too_long_to_be_meant_are_refused_before_they_are_read(path: Path) -> None:
     names = (f"parus/{index}{'x' * 60_000}/" for index in range(80))
-    assert "has names of 5 MB, more than 10,000 take" in find_refusal(
+    assert "has names of 5 MB, more than 10,000 entries need" in find_refusal(
         write_raw(path, *map(Raw, names))
     )
 
@@ -283,12 +283,12 @@ def test_data_before_the_first_entry_is_refused(path: Path, before: bytes) -> No
 def test_a_zip_that_was_cut_short_is_refused(path: Path, kept: float) -> None:
     content = write_zip(path, LOG, "rcb/1_1_01.jsonl").read_bytes()
     path.write_bytes(content[: int(len(content) * kept)])
-    assert "logs.zip: it is cut short, or something was added at its end." in find_refusal(path)
+    assert "logs.zip: it is cut short, or something was appended to it." in find_refusal(path)
 
 
 def test_data_after_the_end_is_refused(path: Path) -> None:
     path.write_bytes(write_zip(path, LOG).read_bytes() + b"more")
-    assert "something was added at its end" in find_refusal(path)
+    assert "something was appended to it" in find_refusal(path)
 
 
 def find_fault(path: Path) -> str:
@@ -298,13 +298,13 @@ def find_fault(path: Path) -> str:
     (entry,) = load_submission([path]).entries
     assert (entry.log, entry.fault is None) == (None, False)
     assert f"{path}/{LOG}" in str(strict.value)
-    assert (entry.fault or "").removeprefix("cannot be read: ") in str(strict.value)
+    assert str(entry.fault).removeprefix("cannot be read: ") in str(strict.value)
     return str(strict.value)
 
 
 def test_a_line_over_64_kb_is_named(path: Path) -> None:
     write_zip(path, (LOG, LINES + os.urandom(2**16).hex().encode()))
-    assert find_fault(path).endswith("line 3: longer than 64 KB, so no line of a log.")
+    assert find_fault(path).endswith("line 3: longer than 64 KB, too long for a line of a log.")
 
 
 def test_a_wrong_checksum_is_a_fault_of_its_log_alone(path: Path) -> None:
@@ -326,7 +326,7 @@ def test_whatever_byte_is_wrong_the_reader_reads_or_says_why_not(path: Path) -> 
 
 
 def make_lines(count: int, seed: int = 0) -> bytes:
-    """Return so many of the shortest lines, different enough to be no bomb."""
+    """Return this many of the shortest lines, different enough not to be a bomb."""
     numbers = random.Random(seed).choices(range(10), k=3 * count)
     return b"".join(SHORT_LINE % triple for triple in zip(*[iter(numbers)] * 3, strict=True))
 

@@ -130,9 +130,9 @@ def test_files_that_are_no_finished_logs_are_remarked_on(tmp_path: Path) -> None
     found = collect_logs([tmp_path])
     assert len(found.logs) == 1
     failed, part, misnamed = found.remarks
-    assert failed == f"{tmp_path}/parus/1_1_02.jsonl.failed: a run that failed, passed over"
-    assert "1_1_03.jsonl.part: a run that was cut off or goes on" in part
-    assert "old.jsonl: passed over, not named <task>/<input>_<batch>_<index>.jsonl" in misnamed
+    assert failed == f"{tmp_path}/parus/1_1_02.jsonl.failed: skipped, a failed run"
+    assert "1_1_03.jsonl.part: skipped, a run that was cut off" in part
+    assert "old.jsonl: skipped, not named <task>/<input>_<batch>_<index>.jsonl" in misnamed
 
 
 def test_a_path_that_is_not_there_is_named(tmp_path: Path) -> None:
@@ -172,7 +172,7 @@ def test_a_broken_log_is_named_with_its_line(tmp_path: Path) -> None:
 def test_a_broken_log_in_a_zip_is_named_with_its_line(tmp_path: Path) -> None:
     with zipfile.ZipFile(tmp_path / "logs.zip", "w") as archive:
         archive.writestr("parus/1_1_01.jsonl", TEXT + "oops\n")
-    with pytest.raises(DataError, match=r"logs\.zip/parus/1_1_01\.jsonl, line 3: no JSON"):
+    with pytest.raises(DataError, match=r"logs\.zip/parus/1_1_01\.jsonl, line 3: not JSON"):
         collect_logs([tmp_path / "logs.zip"])
 
 
@@ -221,7 +221,7 @@ def test_a_broken_zip_is_named(tmp_path: Path) -> None:
         collect_logs([path])
 
 
-def test_logs_are_grouped_group_by_task(tmp_path: Path) -> None:
+def test_logs_are_grouped_by_model_and_task(tmp_path: Path) -> None:
     found = collect_logs([write_logs(tmp_path / "b"), write_logs(tmp_path / "a", LOGS[0])])
     groups = group_by_task(found.logs)
     assert {key: len(logs) for key, logs in groups.items()} == {

@@ -12,6 +12,7 @@ import pytest
 
 from morocco.errors import DataError
 from morocco.logs.discovery import collect_logs
+from morocco.logs.log import LogFault
 from morocco.logs.record import parse_record
 from morocco.logs.samples import Sample
 from morocco.logs.submission import Entry, load_submission
@@ -66,26 +67,26 @@ def test_a_log_without_a_record_has_none(folder: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("content", "fault"),
+    ("content", "kind", "line", "part"),
     [
-        ("", "the log is empty; run `morocco bench` again"),
-        (TEXT + "oops\n" + TEXT, "line 3: no JSON: 'oops'"),
-        (
-            TEXT + '{"timestamp": 1',
-            "line 3: no JSON, the file seems cut short: '{\"timestamp\": 1'",
-        ),
-        (TEXT + TEXT, "line 3: its timestamp is before that of the last line"),
-        (TEXT + "x" * 10**6, "line 3: longer than 64 KB, so no line of a log"),
-        (TEXT + "[" * 60_000 + "\n", f"line 3: no JSON: '{'[' * 57}...'"),
+        ("", "empty", None, "run `morocco bench` again"),
+        (TEXT + "oops\n" + TEXT, "unreadable", 3, "not JSON: 'oops'"),
+        (TEXT + '{"timestamp": 1', "unreadable", 3, "cut short: '{\"timestamp\": 1'"),
+        (TEXT + TEXT, "backward", 3, "timestamp"),
+        (TEXT + "x" * 10**6, "unreadable", 3, "longer than 64 KB"),
+        (TEXT + "[" * 60_000 + "\n", "unreadable", 3, f"'{'[' * 57}...'"),
     ],
 )
 def test_a_log_that_cannot_be_read_is_an_entry_with_its_fault(
-    folder: Path, content: str, fault: str
+    folder: Path, content: str, kind: str, line: int | None, part: str
 ) -> None:
     write(folder, content=content)
     write(folder, "parus/1_1_01.json", "{}")
     entry = load_one(folder)
-    assert (entry.log, entry.fault, entry.record) == (None, fault, parse_record({}))
+    assert (entry.log, entry.record) == (None, parse_record({}))
+    assert entry.fault is not None
+    assert (entry.fault.kind, entry.fault.line) == (kind, line)
+    assert part in entry.fault.message
     assert entry.digest == sha256(content.encode()).hexdigest()
 
 
@@ -93,8 +94,7 @@ def test_a_log_that_cannot_be_read_is_an_entry_with_its_fault(
 def test_a_fault_is_short_and_does_nothing_to_a_terminal(folder: Path, keys: int) -> None:
     line = json.dumps({f"\x1b[2J{key}" + "x" * (50_000 // keys): 1 for key in range(keys)})
     write(folder, content=line + "\n")
-    fault = load_one(folder).fault
-    assert fault is not None
+    fault = str(load_one(folder).fault)
     assert len(fault) < 400
     assert fault.isprintable()
 
@@ -110,7 +110,7 @@ def test_a_log_that_may_not_be_read_is_an_entry_too(folder: Path) -> None:
     (folder / "rcb" / "1_1_01.jsonl").symlink_to("/proc/self/mem")
     broken = load_submission([folder]).entries[1]
     assert (broken.log, broken.digest) == (None, "")
-    assert broken.fault == "cannot be read: Input/output error"
+    assert broken.fault == LogFault("unreadable", "cannot be read: Input/output error")
 
 
 @pytest.mark.parametrize(
@@ -126,7 +126,7 @@ def test_a_log_that_may_not_be_read_is_an_entry_too(folder: Path) -> None:
         ('{"a": 1e999}', "1e999 is no usable number"),
         ('{"a": 1' + "0" * 5000 + "}", "10000000000000000000 is no usable number"),
         ('{"a": ' + "[" * 100_000 + "]" * 100_000 + "}", "nested too deeply"),
-        ('{"a": "' + "x" * 2**20 + '"}', "longer than 1 MB, so no record"),
+        ('{"a": "' + "x" * 2**20 + '"}', "longer than 1 MB, too long for a record"),
     ],
 )
 def test_a_record_of_no_use_is_named(folder: Path, content: str | bytes, fault: str) -> None:
@@ -164,7 +164,7 @@ def test_entries_are_sorted_by_model_and_path(tmp_path: Path) -> None:
 def test_files_that_were_passed_over_are_remarked_on(folder: Path) -> None:
     write(folder, "parus/1_1_02.jsonl.failed")
     (remark,) = load_submission([folder]).remarks
-    assert remark.endswith("parus/1_1_02.jsonl.failed: a run that failed, passed over")
+    assert "parus/1_1_02.jsonl.failed: skipped, a failed run" in remark
 
 
 def test_a_path_that_is_not_there_or_holds_no_log_is_an_error(tmp_path: Path) -> None:

@@ -246,7 +246,7 @@ def test_a_task_that_failed_says_why(logs: Path, tmp_path: Path) -> None:
     row = find_line(done.stdout, "Speed", "terra")
     assert " ".join(row[-7:]) == "all 2 runs failed: out of memory"
     assert "slow has no numbers for terra: all 2 runs failed: out of memory." in done.stdout
-    assert "failed, passed over" not in done.stderr
+    assert "skipped, a failed run" not in done.stderr
     slow = find_model(read_report(tmp_path, logs), "slow")
     assert slow["means"]["rps"]["missing"] == ["terra"]
     assert slow["weighted"]["score"] is None
