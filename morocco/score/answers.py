@@ -171,8 +171,8 @@ class Answer(NamedTuple):
 class Answers:
     """The labels of a data file, or the predictions of a model."""
 
-    name: Path | str
-    """The file, as messages name it."""
+    name: str
+    """The file, or what else messages call them."""
     by_key: Mapping[Key, Answer]
     repeated: int = 0
     """How many labels repeat an earlier one."""
@@ -197,14 +197,11 @@ def read_answers(source: Source, task: str, *, is_gold: bool) -> Answers:
     schema = SCHEMAS[task]
     read = schema.read_gold if is_gold else schema.read_prediction
     what = f"{'the gold' if is_gold else 'a prediction'} of {task}"
-    name = (
-        source
-        if isinstance(source, Path)
-        else "the list of labels"
-        if is_gold
-        else "the list of predictions"
-    )
-    records = read_objects(source) if isinstance(source, Path) else enumerate(source, start=1)
+    if isinstance(source, Path):
+        name, records = str(source), read_objects(source)
+    else:
+        name = f"the list of {'labels' if is_gold else 'predictions'}"
+        records = enumerate(source, start=1)
     answers: dict[Key, Answer] = {}
     repeated = 0
     for number, record in records:

@@ -1,4 +1,4 @@
-"""The command `score`: all nine tasks on made-up data, and everything that can be wrong with it."""
+"""The command `score` on made-up data of all nine tasks, and on everything that can go wrong."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def gold_of(task: str) -> list[Line]:
 
 
 def predict(task: str, answer: Answer = lambda label: label) -> list[Line]:
-    """Return predictions in the schema of the task: what `answer` makes of each right label."""
+    """Return predictions in the schema of the task: `answer` of each right label."""
     return [_predict_record(task, record, answer) for record in gold_of(task)]
 
 
@@ -110,7 +110,7 @@ def complaint(task: str, predictions: Path, gold: Path = DATA) -> str:
 
 @pytest.fixture
 def path(tmp_path: Path) -> Path:
-    """Where the predictions of a test go."""
+    """Give the file for the predictions of a test."""
     return tmp_path / "predictions.jsonl"
 
 
@@ -146,7 +146,7 @@ def test_predictions_may_be_a_folder_as_well(folder: Path) -> None:
     assert score_task("terra", folder, DATA).value == 1
 
 
-def test_numbers_are_whole_in_json_and_short_in_the_table(path: Path) -> None:
+def test_json_has_all_digits_and_the_table_three(path: Path) -> None:
     write(path, predict("parus", lambda _: 0))
     assert score_of(score("parus", path, DATA))["accuracy"] == ZEROS
     lines = write(path, [*predict("rcb", lambda _: "neutral")])
@@ -283,13 +283,13 @@ def test_every_correlation_of_lidirus_is_that_of_scikit_learn(
 
 
 def correlation_of(rows: Iterable[tuple[Line, Line]]) -> float:
-    """Return what scikit-learn says of records and predictions."""
+    """Return the correlation of records and predictions by scikit-learn."""
     gold, predicted = ([line["label"] for line in column] for column in zip(*rows, strict=True))
     constant = len(set(gold)) == 1 or len(set(predicted)) == 1
     return 0 if constant else float(matthews_corrcoef(gold, predicted))
 
 
-# What the benchmark says
+# Against the published scores
 
 
 def test_the_overall_score_of_rubert_is_the_published_one() -> None:
@@ -309,7 +309,7 @@ def test_the_overall_score_of_rubert_is_the_published_one() -> None:
     assert render_folder(scores).splitlines()[-1].split() == ["overall", "0.521"]
 
 
-def test_an_exact_match_of_0_is_a_value_and_not_an_absence() -> None:
+def test_an_exact_match_of_0_counts_in_the_mean() -> None:
     assert Score("muserc", {"f1a": 0.6, "em": 0.0}, 1).value == 0.3
 
 
@@ -322,12 +322,12 @@ def test_one_wrong_answer_costs_its_question_and_no_other(path: Path) -> None:
     assert 0.9 < found.metrics["f1a"] < 1
 
 
-def test_questions_of_two_passages_with_the_same_idx_are_two() -> None:
+def test_questions_with_the_same_idx_in_two_passages_are_distinct() -> None:
     pairs = [Pair(("0", "0", "0"), 1, 1), Pair(("1", "0", "1"), 1, 0)]
     assert measure("muserc", pairs)["em"] == 0.5
 
 
-def test_any_spelling_and_any_of_the_answers_is_right_in_rucos(path: Path) -> None:
+def test_rucos_accepts_any_spelling_of_any_answer(path: Path) -> None:
     answers = (("«Высота»", "Высота"), ("Высота",))
     assert measure("rucos", [Pair(("0",), answers, "высота.")]) == {"f1": 1, "em": 1}
     assert measure("rucos", [Pair(("0",), answers, "«Высота»")]) == {"f1": 0.5, "em": 0.5}
@@ -348,7 +348,7 @@ def test_an_idx_may_be_a_number_or_a_text(task: str, path: Path) -> None:
     assert score_task(task, write(path, lines), DATA).value == 1
 
 
-def test_tags_are_told_as_they_are_written_and_one_by_one(path: Path) -> None:
+def test_tags_are_reported_both_as_written_and_one_by_one(path: Path) -> None:
     found = score_of(score("lidirus", write(path, predict("lidirus")), DATA))
     logic = found["groups"]["logic"]
     assert list(logic) == ["mcc", "labels", "composite", "atomic"]
@@ -374,7 +374,7 @@ def test_the_table_of_lidirus_shows_groups_and_tags(path: Path) -> None:
     assert ["logic", "Negation", "atomic"] in [row[:3] for row in rows]
 
 
-def test_a_tag_does_nothing_to_a_terminal(tmp_path: Path, path: Path) -> None:
+def test_control_characters_in_a_tag_are_escaped(tmp_path: Path, path: Path) -> None:
     gold = write(tmp_path / "gold.jsonl", [{"idx": 0, "label": "entailment", "logic": "\x1b[2J"}])
     write(path, [{"idx": 0, "label": "entailment"}])
     table = score("lidirus", path, gold, "--format", "table").succeeds().stdout
@@ -395,13 +395,13 @@ def test_a_folder_of_all_nine_gets_an_overall_score(folder: Path) -> None:
     assert found["overall"] == 1
 
 
-def test_a_task_in_a_folder_is_scored_as_it_is_alone(folder: Path) -> None:
+def test_a_task_scores_the_same_in_a_folder_as_alone(folder: Path) -> None:
     write(folder / "rcb.jsonl", predict("rcb", lambda _: "neutral"))
     alone = score_of(score("rcb", folder / "rcb.jsonl", DATA))
     assert {"task": "rcb", **score_of(score(folder, DATA))["tasks"]["rcb"]} == alone
 
 
-def test_files_may_be_called_as_in_a_submission(folder: Path) -> None:
+def test_files_may_be_named_as_in_a_submission(folder: Path) -> None:
     for task, about in TASKS.items():
         (folder / f"{task}.jsonl").rename(folder / f"{about.title}.jsonl")
     assert score_folder(folder, DATA).overall == 1
@@ -430,7 +430,7 @@ def test_a_folder_without_predictions_is_refused(tmp_path: Path) -> None:
     assert "holds no predictions" in score(tmp_path, DATA).fails(3)
 
 
-def test_a_task_that_a_folder_lacks_is_refused(folder: Path) -> None:
+def test_a_task_missing_from_the_folder_is_refused(folder: Path) -> None:
     (folder / "parus.jsonl").unlink()
     assert complaint("parus", folder) == f"{folder} holds neither parus.jsonl nor PARus.jsonl."
 
@@ -442,7 +442,7 @@ def test_two_files_need_the_name_of_their_task(path: Path) -> None:
     assert "TASK PREDICTIONS GOLD" in error
 
 
-def test_data_that_is_not_there_is_named(folder: Path, tmp_path: Path) -> None:
+def test_missing_data_is_named(folder: Path, tmp_path: Path) -> None:
     (tmp_path / "data").mkdir()
     error = score(folder, tmp_path / "data").fails(3)
     assert "DaNetQA/val.jsonl" in error
@@ -472,7 +472,9 @@ def test_a_missing_prediction_counts_as_wrong_if_asked_to(task: str, path: Path)
 
 
 @pytest.mark.parametrize("task", ["parus", "terra", "russe", "lidirus"])
-def test_of_two_labels_a_missing_one_is_the_other(task: str, path: Path) -> None:
+def test_with_two_labels_a_missing_prediction_counts_as_the_wrong_one(
+    task: str, path: Path
+) -> None:
     first, *others = predict(task)
     (wrong,) = set(LABELS[task]) - {first["label"]}
     missing = score_task(task, write(path, others), DATA, "wrong")
@@ -511,13 +513,13 @@ def test_gold_that_repeats_a_label_is_refused(path: Path, tmp_path: Path) -> Non
 
 
 @pytest.mark.parametrize("missing", ["error", "wrong"])
-def test_a_prediction_for_no_record_is_refused(path: Path, missing: str) -> None:
+def test_a_prediction_without_a_record_is_refused(path: Path, missing: str) -> None:
     write(path, [*predict("parus"), {"idx": "x\x1b[2J", "label": 0}])
     error = score("parus", path, DATA, "--missing", missing).fails(3)
     assert error.startswith(f"{path}, line 25: there is no idx x\\x1b[2J in ")
 
 
-def test_an_answer_for_no_question_is_refused(path: Path) -> None:
+def test_an_answer_without_a_question_is_refused(path: Path) -> None:
     lines = predict("muserc")
     lines[1]["passage"]["questions"][0]["answers"].append({"idx": 999, "label": 1})
     assert "line 2: there is no passage 1, question" in complaint("muserc", write(path, lines))
@@ -542,7 +544,7 @@ def test_an_answer_for_no_question_is_refused(path: Path) -> None:
         ("rucos", 5, "a text, not 5"),
     ],
 )
-def test_a_label_that_is_none_is_named_with_its_line(
+def test_an_invalid_label_is_named_with_its_line(
     path: Path, task: str, label: object, needed: str
 ) -> None:
     first, second, *others = predict(task)
@@ -572,9 +574,7 @@ def test_a_label_that_is_none_is_named_with_its_line(
         ("muserc", '{"idx": 0, "passage": {"questions": [{"answers": [{}]}]}}', "`idx` is missing"),
     ],
 )
-def test_a_line_that_is_no_prediction_is_named(
-    path: Path, task: str, line: str, named: str
-) -> None:
+def test_an_invalid_line_is_named(path: Path, task: str, line: str, named: str) -> None:
     error = complaint(task, write(path, [line]))
     assert error.startswith(f"{path}, line 1")
     assert named in error
@@ -604,14 +604,14 @@ def test_gold_of_another_task_is_refused(path: Path, task: str, other: str) -> N
 
 
 @pytest.mark.parametrize("task", [task for task in TASKS if task != "lidirus"])
-def test_a_file_without_labels_is_no_gold(path: Path, task: str) -> None:
+def test_a_file_without_labels_is_refused_as_gold(path: Path, task: str) -> None:
     gold = DATA / TASKS[task].title / "test.jsonl"
     error = score(task, write(path, predict(task)), gold).fails(3)
     assert error.startswith(f"{gold}, line 1, as the gold of {task}: ")
     assert "val.jsonl" in error
 
 
-def test_tags_that_are_no_text_are_named(tmp_path: Path, path: Path) -> None:
+def test_tags_that_are_not_a_text_are_refused(tmp_path: Path, path: Path) -> None:
     lines = predict("lidirus")
     gold = write(tmp_path / "gold.jsonl", [{**lines[0], "logic": ["Negation"]}])
     assert "line 1, as the gold of lidirus: `logic` must be tags" in complaint(
@@ -628,14 +628,14 @@ anything = st.recursive(
 
 @given(st.sampled_from(list(TASKS)), st.dictionaries(KEYS, anything))
 @settings(max_examples=200, deadline=None)
-def test_whatever_a_line_holds_is_at_most_one_clear_error(task: str, line: Line) -> None:
+def test_any_invalid_line_gives_one_clear_error(task: str, line: Line) -> None:
     for gold, lines in ((gold_of(task), [line]), ([line], predict(task))):
         with pytest.raises(DataError) as error:
             score_lines(task, lines, gold)
         assert str(error.value).isprintable()
 
 
-def test_a_byte_order_mark_windows_line_ends_and_blank_lines_do_no_harm(path: Path) -> None:
+def test_byte_order_marks_windows_line_ends_and_blank_lines_are_ignored(path: Path) -> None:
     lines = [json.dumps(line) for line in predict("terra")]
     path.write_bytes(b"\xef\xbb\xbf" + "\r\n \r\n".join(lines).encode())
     assert score_task("terra", path, DATA).value == 1
@@ -650,7 +650,7 @@ def test_an_empty_file_is_refused(path: Path, content: str) -> None:
     assert "must hold the gold of parus" in complaint("parus", path, path.parent / "gold.jsonl")
 
 
-def test_a_file_that_is_not_there_is_named(tmp_path: Path) -> None:
+def test_a_missing_file_is_named(tmp_path: Path) -> None:
     for name in ("nothing.jsonl", "x" * 5000):
         error = score("parus", tmp_path / name, DATA).fails(3)
         assert error.startswith(f"Cannot read {tmp_path / name}: ")
@@ -659,7 +659,7 @@ def test_a_file_that_is_not_there_is_named(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("name", "named"), [("PARus", "did you mean 'parus'?"), ("squad", "the nine are: danetqa, ")]
 )
-def test_a_task_that_there_is_not_is_answered_with_those_there_are(name: str, named: str) -> None:
+def test_an_unknown_task_is_answered_with_the_known_ones(name: str, named: str) -> None:
     assert named in score(name, DATA, DATA).fails(3)
 
 

@@ -34,7 +34,7 @@ BASELINE = Baseline("rubert", "log", {"3f0c": "V100, 8 cores"}, {"parus": READIN
 
 
 def write(path: Path, spoil: Callable[[Content], object]) -> Path:
-    """Write a baseline that has been spoilt."""
+    """Write a baseline that `spoil` has changed."""
     write_baseline(path, BASELINE)
     content = json.loads(path.read_text())
     spoil(content)
@@ -42,7 +42,7 @@ def write(path: Path, spoil: Callable[[Content], object]) -> Path:
     return path
 
 
-def test_what_was_written_reads_back(tmp_path: Path) -> None:
+def test_a_baseline_reads_back_as_written(tmp_path: Path) -> None:
     write_baseline(tmp_path / "baseline.json", BASELINE)
     assert read_baseline(tmp_path / "baseline.json") == BASELINE
 
@@ -91,7 +91,7 @@ def test_a_later_format_is_named(tmp_path: Path) -> None:
         (lambda c: c["tasks"]["parus"].update(run_times=[9]), "tasks.parus", "not longer than"),
     ],
 )
-def test_what_is_no_baseline_says_why(
+def test_an_invalid_baseline_names_the_key(
     tmp_path: Path, spoil: Callable[[Content], object], key: str, needed: str
 ) -> None:
     path = write(tmp_path / "b.json", spoil)
@@ -105,7 +105,7 @@ def test_what_is_no_baseline_says_why(
 
 
 @pytest.mark.parametrize("content", [b"", b"[]", b"\xff", b"{", b"[" * 100_000, b'{"format": NaN}'])
-def test_what_is_no_json_is_refused(tmp_path: Path, content: bytes) -> None:
+def test_invalid_json_is_refused(tmp_path: Path, content: bytes) -> None:
     path = tmp_path / "b.json"
     path.write_bytes(content)
     with pytest.raises(DataError, match=r"b\.json cannot be used: "):
@@ -121,7 +121,7 @@ _values = st.recursive(
 
 @given(st.sampled_from([*vars(BASELINE), *vars(READINGS)]), _values)
 @settings(max_examples=100, deadline=None)
-def test_whatever_a_key_holds_there_is_a_baseline_or_an_error(
+def test_any_value_of_a_key_gives_a_baseline_or_an_error(
     tmp_path_factory: pytest.TempPathFactory, key: str, value: object
 ) -> None:
     def spoil(content: Content) -> None:
@@ -134,7 +134,7 @@ def test_whatever_a_key_holds_there_is_a_baseline_or_an_error(
         assert str(path) in str(error)  # noqa: PT017
 
 
-def test_a_place_that_cannot_be_written_is_named(tmp_path: Path) -> None:
+def test_a_path_that_cannot_be_written_is_named(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     with pytest.raises(OutputError, match="--save-baseline"):
         write_baseline(tmp_path / "file" / "b.json", BASELINE)

@@ -57,7 +57,7 @@ def find_model(report: dict[str, Any], name: str) -> dict[str, Any]:
 
 
 def find_line(text: str, *starts: str) -> list[str]:
-    """Return the words of the first line that begins so, after the lines that begin so before."""
+    """Return the words of the line that begins with the last of `starts`, after the others."""
     lines = iter(text.splitlines())
     for start in starts:
         line = next(line for line in lines if line.startswith(start))
@@ -97,7 +97,7 @@ def test_the_report_of_a_zip_is_that_of_the_folder(logs: Path, tmp_path: Path) -
     assert from_zip.succeeds().stdout == from_folder.succeeds().stdout
 
 
-def test_the_name_can_be_given(logs: Path) -> None:
+def test_models_can_be_renamed(logs: Path) -> None:
     one = run_morocco("report", logs / "fast", "--name", "RuBERT").succeeds()
     assert find_line(one.stdout, "RuBERT")[1] == "50.0"
     two = run_morocco("report", logs, "--name", "slow=Old=2", "--name", "fast=New")
@@ -116,9 +116,7 @@ def test_the_name_can_be_given(logs: Path) -> None:
         (("fast= ",), "a name is needed"),
     ],
 )
-def test_a_name_that_does_not_fit_says_what_would(
-    logs: Path, names: Sequence[str], says: str
-) -> None:
+def test_an_invalid_name_gives_an_example(logs: Path, names: Sequence[str], says: str) -> None:
     options = [word for name in names for word in ("--name", name)]
     assert says in run_morocco("report", logs, *options).fails(3)
 
@@ -136,7 +134,7 @@ def test_tasks_of_another_scale_are_left_out_of_the_mean(logs: Path, tmp_path: P
     assert "there is no task 'ruco'" in run_morocco("report", logs, "--without", "ruco").fails(3)
 
 
-def test_of_several_sizes_that_with_most_runs_counts(logs: Path, tmp_path: Path) -> None:
+def test_the_size_with_the_most_runs_counts(logs: Path, tmp_path: Path) -> None:
     write_runs(logs / "fast", "parus", {(9000, 8): (20.0,) * 3})
     report = read_report(tmp_path, logs / "fast")
     cell = find_cell(report, "fast", "parus")
@@ -151,7 +149,7 @@ def test_of_several_sizes_that_with_most_runs_counts(logs: Path, tmp_path: Path)
 # Energy, price, weights, scores
 
 
-def test_energy_is_that_of_the_work_alone(logs: Path, tmp_path: Path) -> None:
+def test_energy_excludes_the_start_up(logs: Path, tmp_path: Path) -> None:
     cell = find_cell(read_report(tmp_path, logs), "fast", "rcb")
     assert cell["energy"] == pytest.approx((500 - 100) / 2000 * 1000)
 
@@ -192,13 +190,13 @@ def test_a_missing_task_leaves_no_weighted_score(logs: Path, tmp_path: Path) -> 
 
 
 @pytest.mark.parametrize("content", ["parus = -1", "parus = 'x'", "parus = nan", "", "parus = 0"])
-def test_weights_that_are_none_are_refused(logs: Path, tmp_path: Path, content: str) -> None:
+def test_invalid_weights_are_refused(logs: Path, tmp_path: Path, content: str) -> None:
     weights = tmp_path / "weights.toml"
     weights.write_text(content)
     assert "parus = " in run_morocco("report", logs, "--weights", weights).fails(3)
 
 
-def test_scores_are_those_that_score_prints(logs: Path, tmp_path: Path) -> None:
+def test_scores_are_read_as_score_prints_them(logs: Path, tmp_path: Path) -> None:
     one, both = tmp_path / "one.json", tmp_path / "both.json"
     scores = {"tasks": {"rcb": {"metrics": {}, "value": 0.25}}, "overall": 0.5}
     one.write_text(json.dumps(scores))
@@ -229,7 +227,7 @@ def test_scores_are_those_that_score_prints(logs: Path, tmp_path: Path) -> None:
         "{",
     ],
 )
-def test_scores_that_are_none_are_refused(logs: Path, tmp_path: Path, content: str) -> None:
+def test_invalid_scores_are_refused(logs: Path, tmp_path: Path, content: str) -> None:
     scores = tmp_path / "scores.json"
     scores.write_text(content)
     assert str(scores) in run_morocco("report", logs, "--scores", scores).fails(3)
@@ -265,7 +263,7 @@ def test_runs_that_failed_lower_the_weighted_score(logs: Path, tmp_path: Path) -
     write_failure(logs / "fast", LogPath("rcb", 2000, 64, 1))
     report = read_report(tmp_path, logs / "fast")
     cell = find_cell(report, "fast", "rcb")
-    assert (cell["failed"], cell["tried"]) == (1, 11)  # that of another size does not count
+    assert (cell["failed"], cell["tried"]) == (1, 11)  # the one of another size does not count
     adjusted = find_model(report, "fast")["weighted"]["adjusted"]["rcb"]
     assert adjusted == pytest.approx(cell["rps"] * (1 - cell["spread"]) * (1 - 1 / 11))
 
@@ -315,7 +313,7 @@ def test_a_log_that_cannot_be_read_counts_as_failed(logs: Path, tmp_path: Path) 
     assert (cell["runs"], cell["failed"], cell["tried"]) == (4, 1, 10)
 
 
-def test_a_log_whose_record_tells_of_a_failure_does_not_count(logs: Path, tmp_path: Path) -> None:
+def test_a_log_whose_record_says_it_failed_does_not_count(logs: Path, tmp_path: Path) -> None:
     log = logs / "fast" / "rcb" / "2000_32_01.jsonl"
     write_record(log, {"exit_code": 1, "failure": {"kind": "TargetError"}})
     report = read_report(tmp_path, logs / "fast")
@@ -325,7 +323,7 @@ def test_a_log_whose_record_tells_of_a_failure_does_not_count(logs: Path, tmp_pa
     assert all(fact in note for fact in ("fast", "exit code 1", "rcb 1"))
 
 
-def test_names_of_strangers_do_nothing_to_a_terminal(tmp_path: Path) -> None:
+def test_control_characters_in_names_are_escaped(tmp_path: Path) -> None:
     folder = tmp_path / "a\x1b[31m|b"
     write_runs(folder)
     out = tmp_path / "report.md"
@@ -335,7 +333,7 @@ def test_names_of_strangers_do_nothing_to_a_terminal(tmp_path: Path) -> None:
     assert "a\\\\x1b[31m\\|b" in out.read_text()
 
 
-def test_a_name_that_is_no_text_is_written_all_the_same(tmp_path: Path) -> None:
+def test_a_name_that_is_not_valid_unicode_is_written_anyway(tmp_path: Path) -> None:
     folder = tmp_path / os.fsdecode(b"ru\xffbert")
     write_runs(folder)
     files = [tmp_path / f"report{suffix}" for suffix in (".md", ".csv", ".json")]
@@ -371,18 +369,18 @@ def test_a_baseline_can_be_kept_in_a_file(logs: Path, tmp_path: Path) -> None:
     assert later == direct
 
 
-def test_a_baseline_that_is_not_there_names_the_models(logs: Path) -> None:
+def test_an_unknown_baseline_is_answered_with_the_models(logs: Path) -> None:
     error = run_morocco("report", logs, "--baseline", "rubert").fails(3)
     assert "rubert is neither a model of this report (fast, slow) nor a file" in error
 
 
-def test_of_several_models_one_has_to_be_chosen_to_be_kept(logs: Path, tmp_path: Path) -> None:
+def test_saving_a_baseline_needs_a_choice_among_several_models(logs: Path, tmp_path: Path) -> None:
     error = run_morocco("report", logs, "--save-baseline", tmp_path / "b.json").fails(3)
     assert "Say which: --baseline fast" in error
     assert not (tmp_path / "b.json").exists()
 
 
-def test_the_clocks_of_both_must_agree(logs: Path, tmp_path: Path) -> None:
+def test_model_and_baseline_must_use_the_same_clock(logs: Path, tmp_path: Path) -> None:
     kept = tmp_path / "baseline.json"
     run_morocco("report", logs / "slow", "--save-baseline", kept).succeeds()
     error = run_morocco("report", logs / "fast", "--baseline", kept, "--clock", "gpu").fails(3)
@@ -408,14 +406,14 @@ def test_unequal_machines_are_flagged(tmp_path: Path) -> None:
     assert "but on another machine" in done.stdout
 
 
-def test_machines_that_nobody_recorded_are_noted(logs: Path) -> None:
+def test_missing_records_of_machines_are_noted(logs: Path) -> None:
     for record in logs.rglob("*.json"):
         record.unlink()
     done = run_morocco("report", logs, "--baseline", "slow").succeeds()
     assert "fast, slow: no records" in done.stdout
 
 
-def test_what_is_not_alike_is_noted(logs: Path) -> None:
+def test_differences_from_the_baseline_are_noted(logs: Path) -> None:
     write_runs(logs / "slow", "terra")
     write_runs(logs / "fast", "rwsd")
     write_runs(logs / "slow", "rwsd", {INIT: TIMES[INIT], (500, 4): (50.0,) * 5})
@@ -439,7 +437,7 @@ def test_kinds_of_gpu_are_compared(tmp_path: Path) -> None:
     assert [card["mean"] for card in report["cards"]] == pytest.approx([1, 0.5])
 
 
-def test_cards_of_one_kind_are_compared_by_their_names(tmp_path: Path) -> None:
+def test_gpus_of_one_kind_are_compared_by_uuid(tmp_path: Path) -> None:
     write_runs(tmp_path / "m", "parus", {INIT: (10.0,) * 2, LONG: (50.0,) * 2}, **on_gpu("V100"))
     samples = make_samples(BEGIN, 60.0)
     for index in (3, 4):
@@ -451,7 +449,7 @@ def test_cards_of_one_kind_are_compared_by_their_names(tmp_path: Path) -> None:
     assert find_line(text, "Speed of", "V100 (GPU-2)")[2:] == ["1", "2", "0.800", "0.800", "0.800"]
 
 
-def test_one_gpu_has_none_to_be_compared_with(logs: Path) -> None:
+def test_a_single_gpu_cannot_be_compared(logs: Path) -> None:
     text = run_morocco("report", logs, "--by", "gpu").succeeds().stdout
     assert "there are none to compare" in text
 

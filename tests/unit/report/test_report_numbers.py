@@ -1,4 +1,4 @@
-"""The arithmetic of a report, against numbers worked out by hand."""
+"""The arithmetic of a report, compared with numbers computed by hand."""
 
 from __future__ import annotations
 
@@ -62,20 +62,20 @@ def compare(model: Readings, baseline: Readings) -> dict[Metric, Ratio]:
 # Readings
 
 
-def test_a_metric_is_worked_out_as_stats_does() -> None:
+def test_metrics_are_computed_as_in_stats() -> None:
     found = make_readings((8, 12), (110, 60))
     assert compute_metric("rps", found) == (20 + 40) / 2
     assert compute_metric("init_time", found) == 10
     assert compute_metric("gpu_ram", found) == 2
 
 
-def test_energy_is_what_the_work_takes_beyond_the_start_up() -> None:
+def test_energy_is_counted_beyond_the_start_up() -> None:
     assert compute_metric("energy", make_readings((10, 10), (50, 50))) == (500 - 100) / 2
     assert compute_metric("energy", replace(make_readings(), init_energy=())) is None
     assert compute_metric("energy", replace(make_readings(), energy=(5.0,))) is None
 
 
-def test_the_spread_is_standard_deviation_by_mean() -> None:
+def test_the_spread_is_standard_deviation_over_mean() -> None:
     # 2000 / 40 = 50 and 2000 / 20 = 100 records a second: 35.36 / 75
     assert compute_spread(make_readings((10,), (50, 30))) == pytest.approx(0.4714045)
     assert compute_spread(make_readings((10,), (50,))) is None
@@ -101,21 +101,21 @@ def test_the_geometric_mean_is_never_above_the_arithmetic(numbers: list[float]) 
     assert min(numbers) * 0.999 <= mean.geometric <= mean.arithmetic * 1.001
 
 
-def test_a_million_records_at_a_thousand_a_second_take_a_price_by_the_hour() -> None:
+def test_the_cost_of_a_million_records_follows_from_the_price_of_an_hour() -> None:
     assert compute_cost(price=36, rps=1000) == pytest.approx(10)
 
 
 # The weighted score
 
 
-def test_the_speed_is_adjusted_as_the_suites_do() -> None:
+def test_the_speed_is_adjusted_for_spread_and_failed_runs() -> None:
     assert compute_adjusted_rps(100, spread=0.1, failed=1, tried=10) == pytest.approx(
         100 * 0.9 * 0.9
     )
     assert compute_adjusted_rps(100, spread=None, failed=0, tried=2) == 100
 
 
-def test_the_weighted_score_is_worked_out_by_hand() -> None:
+def test_the_weighted_score_agrees_with_a_computation_by_hand() -> None:
     cells = {"a": make_cell(100, spread=0.1, failed=1), "b": make_cell(9)}
     found = compute_weighted_score(cells, {"a": 2, "b": 1, "c": 0})
     assert found.adjusted == {"a": pytest.approx(81), "b": 9}
@@ -137,7 +137,7 @@ def test_a_speed_that_varies_as_much_as_it_is_counts_as_missing() -> None:
 
 
 @given(st.lists(st.tuples(amounts, amounts), min_size=1, max_size=9), amounts)
-def test_only_the_relation_of_weights_counts(
+def test_only_the_ratio_of_the_weights_counts(
     pairs: list[tuple[float, float]], factor: float
 ) -> None:
     cells = {str(place): make_cell(rps) for place, (rps, _) in enumerate(pairs)}
@@ -195,7 +195,7 @@ def test_swapping_both_inverts_the_ratio(model: Readings, baseline: Readings) ->
         assert ratio.value == pytest.approx(1 / other[metric].value)
 
 
-def test_few_runs_tell_nothing_of_others() -> None:
+def test_few_runs_give_no_verdict() -> None:
     one = compare(make_readings((10,), (30, 31, 32)), make_readings())
     assert (one["rps"].low, one["rps"].high, one["rps"].real) == (None, None, None)
     two = compare(make_readings((10, 10), (30, 31)), make_readings())
@@ -242,7 +242,7 @@ def test_a_speed_without_a_bound_gives_a_ratio_without_one() -> None:
     assert (both.low, both.high, both.real) == (None, None, False)
 
 
-def test_what_both_lack_has_no_ratio() -> None:
+def test_a_metric_that_one_side_lacks_has_no_ratio() -> None:
     nowhere = make_readings(gpu_ram=())
     assert "gpu_ram" not in compare(nowhere, make_readings())
     assert "gpu_ram" not in compare(make_readings(), nowhere)
@@ -265,7 +265,7 @@ def test_what_both_lack_has_no_ratio() -> None:
         ("energy", 0.8, "0.80x the energy"),
     ],
 )
-def test_a_ratio_is_said_in_words(metric: Metric, value: float, words: str) -> None:
+def test_a_ratio_is_described_in_words(metric: Metric, value: float, words: str) -> None:
     assert describe_ratio(metric, Ratio(value, value, value, real=True)) == words
     assert describe_ratio(metric, Ratio(value, 0.1, 9.0, real=False)) == f"{words} (noise)"
     assert describe_ratio(metric, Ratio(value, None, None, real=None)) == f"{words} (too few runs)"
@@ -277,7 +277,7 @@ def test_a_ratio_in_a_cell_shows_its_interval() -> None:
     assert format_ratio(Ratio(1.2, None, None, real=None)) == "1.20 (too few runs)"
 
 
-def test_another_machine_is_said_with_the_ratio() -> None:
+def test_another_machine_is_mentioned_with_the_ratio() -> None:
     ratios: dict[Metric, Ratio] = {"rps": Ratio(2.0, 1.9, 2.1, real=True)}
     assert summarise_ratios(ModelRatios("m", ratios, {}, True)) == "m: 2.00x faster."
     assert summarise_ratios(ModelRatios("m", ratios, {}, False)).endswith(

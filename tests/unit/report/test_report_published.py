@@ -25,7 +25,7 @@ def report() -> Report:
     return build_report(load_submission(FOLDERS), ReportSettings(baseline="rubert"))
 
 
-def test_both_models_need_as_much_gpu_ram_as_was_published(report: Report) -> None:
+def test_both_models_need_the_published_gpu_ram(report: Report) -> None:
     means = [model.means["gpu_ram"].arithmetic for model in report.models]
     assert [mean and f"{mean:.2f}" for mean in means] == ["2.39", "2.39"]
     text = run_morocco("report", *FOLDERS).succeeds().stdout
@@ -42,7 +42,7 @@ def test_every_speed_is_the_published_one(report: Report) -> None:
         assert cell.value("gpu_ram") == pytest.approx(row["gpu_ram"], rel=1e-12)
 
 
-def test_the_clock_of_the_gpu_gives_its_speeds() -> None:
+def test_the_gpu_clock_gives_the_speeds_expected_of_it() -> None:
     report = build_report(load_submission(FOLDERS), ReportSettings(clock="gpu"))
     for row in load_expected():
         cell = report.cells[str(row["model"]), str(row["task"])]

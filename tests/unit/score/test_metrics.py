@@ -1,4 +1,4 @@
-"""The arithmetic of the metrics, held against scikit-learn and against its own promises."""
+"""The arithmetic of the metrics, compared with scikit-learn and checked for its own properties."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def columns(labels: Sequence[str]) -> st.SearchStrategy[Columns]:
 
 def correlation_of(gold: Sequence[Hashable], predicted: Sequence[Hashable]) -> float:
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # scikit-learn speaks of columns with one label
+        warnings.simplefilter("ignore")  # scikit-learn warns of columns with one label
         return float(matthews_corrcoef(gold, predicted))
 
 
@@ -66,22 +66,22 @@ def test_the_correlation_is_that_of_scikit_learn(drawn: Columns) -> None:
 
 
 @given(columns(TWO), st.integers(1, 50))
-def test_saying_everything_many_times_changes_no_correlation(drawn: Columns, times: int) -> None:
+def test_repeating_all_pairs_does_not_change_the_correlation(drawn: Columns, times: int) -> None:
     gold, predicted = drawn
     many = matthews(gold * times, predicted * times, TWO[0])
     assert many == pytest.approx(matthews(gold, predicted, TWO[0]))
 
 
-# Its own promises
+# Its own properties
 
 
 @given(columns(TWO))
-def test_the_correlation_does_not_care_which_label_is_called_positive(drawn: Columns) -> None:
+def test_the_correlation_is_the_same_for_either_positive_label(drawn: Columns) -> None:
     assert matthews(*drawn, positive=TWO[0]) == matthews(*drawn, positive=TWO[1])
 
 
 @given(columns(TWO))
-def test_predicting_the_opposite_turns_the_sign_of_the_correlation(drawn: Columns) -> None:
+def test_opposite_predictions_flip_the_sign_of_the_correlation(drawn: Columns) -> None:
     gold, predicted = drawn
     opposite = [TWO[label == TWO[0]] for label in predicted]
     assert matthews(gold, opposite, TWO[0]) == -matthews(gold, predicted, TWO[0])
@@ -112,7 +112,7 @@ def test_scores_are_within_their_range(drawn: Columns) -> None:
 
 
 @given(columns(THREE), st.randoms(use_true_random=False))
-def test_order_changes_no_bit_of_a_score(drawn: Columns, chance: Random) -> None:
+def test_order_does_not_change_a_score_in_the_last_bit(drawn: Columns, chance: Random) -> None:
     rows = list(zip(*drawn, strict=True))
     chance.shuffle(rows)
     shuffled = ([g for g, _ in rows], [p for _, p in rows])
@@ -122,14 +122,14 @@ def test_order_changes_no_bit_of_a_score(drawn: Columns, chance: Random) -> None
 
 
 @given(st.lists(st.floats(0, 1), min_size=1), st.randoms(use_true_random=False))
-def test_order_changes_no_bit_of_a_mean(numbers: list[float], chance: Random) -> None:
+def test_order_does_not_change_a_mean_in_the_last_bit(numbers: list[float], chance: Random) -> None:
     before = mean(numbers)
     chance.shuffle(numbers)
     assert mean(numbers) == before
     assert 0 <= before <= 1
 
 
-def test_no_prediction_is_of_no_label_and_lowers_the_recall_of_its_own() -> None:
+def test_a_missing_prediction_lowers_the_recall_of_its_label_only() -> None:
     gold: list[str | None] = ["neutral", "neutral", "entailment"]
     predicted = ["neutral", None, "entailment"]
     assert macro_f1(gold, predicted) == pytest.approx((2 / 3 + 1) / 2)
