@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
 import shutil
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import closing, suppress
@@ -16,7 +15,7 @@ from morocco.suite.plan import OVERHEAD, Block, Forecast, Job, Model
 from morocco.suite.resume import Doubtful, Finished, read_state
 from morocco.targets.factory import check_image_name
 from morocco.targets.options import RunOptions
-from morocco.targets.process import kill_orphans
+from morocco.targets.process import ProcessTarget, kill_orphans
 from morocco.targets.target import EXEC_PREFIX, OnPull, is_process
 from morocco.tasks import Records, find_data, load_records
 
@@ -83,11 +82,8 @@ def _split(targets: Iterable[str]) -> tuple[list[str], list[str]]:
 
 
 def _find_command(target: str) -> str:
-    try:
-        words = shlex.split(target.removeprefix(EXEC_PREFIX))
-    except ValueError as error:
-        raise TargetError(f"Cannot parse the command {target!r}: {error}.") from None
-    program = shutil.which(words[0]) if words else None
+    command = ProcessTarget(target.removeprefix(EXEC_PREFIX), (), {}).identity.command
+    program = shutil.which(command[0])
     if program is None:
         raise TargetError(f"{target}: command not found.")
     return program

@@ -142,10 +142,18 @@ def test_all_commands_that_are_missing_are_named_at_once(suite: Suites) -> None:
     assert second.startswith("exec:nosuch-rcb: command not found")
 
 
-@pytest.mark.parametrize("target", ["exec:", "exec:sh -c 'no end", "exec:/etc/passwd {task}"])
-def test_a_command_that_cannot_be_run_is_reported_first(target: str, suite: Suites) -> None:
-    error = suite(target=target).fails(10)
-    assert target.replace("{task}", "parus") in error
+@pytest.mark.parametrize(
+    ("target", "named"),
+    [
+        ("exec:", "exec:"),
+        ("exec:sh -c 'no end", "sh -c 'no end"),
+        ("exec:/etc/passwd {task}", "exec:/etc/passwd parus"),
+    ],
+)
+def test_a_command_that_cannot_be_run_is_reported_first(
+    target: str, named: str, suite: Suites
+) -> None:
+    assert named in suite(target=target).fails(10)
     assert suite.others == []
 
 
@@ -168,7 +176,7 @@ def test_an_engine_that_is_not_there_is_reported_first(suite: Suites) -> None:
             "--parallel divides this machine, --cluster uses others",
         ),
         (("--models", "a"), None, 3, "name that file"),
-        (TWO, "python infer.py {task}", 3, "If it is a command: 'exec:python infer.py parus'"),
+        (TWO, "python infer.py {task}", 3, "'exec:python infer.py parus'"),
     ],
 )
 def test_what_cannot_be_done_is_reported_first(
