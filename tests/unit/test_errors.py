@@ -14,7 +14,7 @@ from morocco.errors import DataError, Interrupted, MoroccoError, OutOfMemory, Ta
     "error",
     [
         DataError("no data"),
-        TargetError("ended", 3),
+        TargetError("ended\n  out of luck", 3, ("out of luck",)),
         OutOfMemory("killed"),
         Interrupted("stopped", signal.SIGINT),
         Interrupted("stopped"),
@@ -24,7 +24,8 @@ def test_an_error_survives_being_sent(error: MoroccoError) -> None:
     received = pickle.loads(pickle.dumps(error))
     assert type(received) is type(error)
     assert str(received) == str(error)
-    assert (received.cause, received.exit_code) == (error.cause, error.exit_code)
+    for name in ("cause", "exit_code", "quoted"):
+        assert getattr(received, name) == getattr(error, name)
 
 
 def test_an_interruption_without_a_signal_of_its_own_counts_as_sigterm() -> None:
