@@ -189,29 +189,25 @@ def _is_shifted(log: Log, other: Log) -> bool:
 )
 def overlap(context: CheckContext) -> Iterator[Detail]:
     """Judge each run that starts before another one has ended."""
-    running: list[Log] = []
+    running: list[tuple[Seconds, Log]] = []
     for log in sorted(context.logs, key=lambda log: (log.samples[0].timestamp, log.name)):
-        start = log.samples[0].timestamp
-        running = [other for other in running if _end(other) - start > TOUCHING]
-        beside = next((other for other in running if _may_disturb(log, other, context)), None)
+        start, end = log.samples[0].timestamp, log.samples[-1].timestamp
+        if end - start <= TOUCHING:
+            continue
+        running = [run for run in running if run[0] - start > TOUCHING]
+        beside = next((run for run in running if _may_share_machine(log, run[1], context)), None)
         if beside is not None:
-            shared = min(_end(beside), _end(log)) - start
-            yield Detail.about([log], f"{shared:.1f} s beside {_name_beside(beside, log)}")
-        running = [*running[1 - MAX_CONCURRENT :], log]
+            shared = min(beside[0], end) - start
+            yield Detail.about([log], f"{shared:.1f} s beside {_name_beside(beside[1], log)}")
+        running = [*running[1 - MAX_CONCURRENT :], (end, log)]
 
 
-def _end(log: Log) -> Seconds:
-    return log.samples[-1].timestamp
-
-
-def _may_disturb(log: Log, other: Log, context: CheckContext) -> bool:
-    """Tell whether two runs overlap and may have shared a machine.
+def _may_share_machine(log: Log, other: Log, context: CheckContext) -> bool:
+    """Tell whether two simultaneous runs may have shared a machine, or a GPU of it.
 
     Without records, runs of different models count as run elsewhere: their authors may well have
     measured at the same time.
     """
-    if min(_end(log), _end(other)) - log.samples[0].timestamp <= TOUCHING:
-        return False
     one, two = context.records.get(log.name), context.records.get(other.name)
     same_host = False
     if one and two:
