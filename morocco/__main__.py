@@ -1,4 +1,4 @@
-"""The one place that turns an error into a line on stderr and an exit code."""
+"""The one place that turns an error into a message on stderr and an exit code."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def run() -> int:
     except MoroccoError as error:
         click.echo(f"morocco: error: {error}", err=True)
         return error.exit_code
-    except OSError as error:  # of our own output; click sees to a reader that went away
+    except OSError as error:  # while printing; click handles a reader that went away
         if error.errno not in (errno.ENOSPC, errno.EDQUOT, errno.EIO):
             raise
         click.echo(f"morocco: error: Cannot write the output: {error.strerror}.", err=True)

@@ -1,4 +1,4 @@
-"""The table of contents: every command by section, each loaded from its wing when it is run."""
+"""The table of contents: all commands by section, each loaded from its wing when needed."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from morocco import __version__
 
 class _Entry(NamedTuple):
     module: str
-    """Where the click command of this name lives."""
+    """The module that defines the click command of this name."""
     help: str
-    """What `morocco --help` says, so that no command has to be loaded for it."""
+    """The line in `morocco --help`, which loads no command."""
 
 
 SECTIONS: dict[str, dict[str, _Entry]] = {
@@ -37,14 +37,14 @@ SECTIONS: dict[str, dict[str, _Entry]] = {
 
 
 class SectionedGroup(click.Group):
-    """A group that imports a command only when it is run, completed or explained."""
+    """A group that imports a command only to run, complete or explain it."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002
         """Return the names of all commands, section by section."""
         return [name for entries in SECTIONS.values() for name in entries]
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002
-        """Return a command, loaded; None for a name that is none."""
+        """Load and return a command; None if there is none of this name."""
         for entries in SECTIONS.values():
             if cmd_name in entries:
                 command = getattr(import_module(entries[cmd_name].module), cmd_name)
@@ -53,7 +53,7 @@ class SectionedGroup(click.Group):
         return None
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002
-        """Write the sections, each with its commands."""
+        """Write the commands, section by section."""
         for section, entries in SECTIONS.items():
             with formatter.section(section):
                 formatter.write_dl([(name, entry.help) for name, entry in entries.items()])
@@ -71,6 +71,6 @@ class SectionedGroup(click.Group):
 def cli() -> None:
     """Measure language models in containers: speed, start-up time, CPU, RAM and GPU memory.
 
-    Every option can also be set by an environment variable: --input-size of `bench` is
-    MOROCCO_BENCH_INPUT_SIZE.
+    Every option can also be set by an environment variable, such as MOROCCO_BENCH_INPUT_SIZE for
+    --input-size of `bench`.
     """

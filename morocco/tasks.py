@@ -1,4 +1,4 @@
-"""The tasks and their data: which file is fed, whether it holds what it should, its records."""
+"""The nine tasks, the files of their records, and the input of a run."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ class Task:
 
     name: str
     title: str
-    """The name of its folder in the site's archive."""
+    """The name of its folder in the archive of the data."""
     validation: str = "val.jsonl"
-    """The file of the folder that is fed."""
+    """The file in that folder that is fed to models."""
 
 
 TASKS = {
@@ -43,27 +43,27 @@ TASKS = {
 
 
 def complete_task(_ctx: object, _param: object, typed: str) -> list[str]:
-    """Return the tasks that begin with what was typed, for the completion of the shell."""
+    """Return the tasks that begin with `typed`, for shell completion."""
     return [name for name in TASKS if name.startswith(typed)]
 
 
 @dataclass(frozen=True)
 class Records:
-    """The input of a run: the records of a file, cycled to a size."""
+    """The input of a run: the records of a file, repeated up to a count."""
 
     path: Path
     count: int
-    """How many records are fed."""
+    """Number of records to feed."""
     distinct: int | None
-    """How many different `idx` they carry; None where a record has none."""
+    """Number of different `idx` among them; None if a record has none."""
     sha256: str
     """Of the whole file."""
 
 
 def find_data(data_dir: Path, task_name: str) -> Path:
-    """Return the file that is fed for a task; DataError lists what was looked for."""
+    """Return the data file of a task; raises DataError, which names the paths tried."""
     if task_name in ("", ".", "..") or "/" in task_name:
-        raise DataError(f"{task_name!r} is no name of a task; the nine are: {', '.join(TASKS)}.")
+        raise DataError(f"{task_name!r} is not a task name; the nine are: {', '.join(TASKS)}.")
     task = TASKS.get(task_name)
     if task is None and task_name.lower() in TASKS:
         raise DataError(f"There is no task {task_name!r}; did you mean {task_name.lower()!r}?")
@@ -73,12 +73,12 @@ def find_data(data_dir: Path, task_name: str) -> Path:
         else [f"{task_name}/val.jsonl", f"{task_name}.jsonl"]
     )
     for name in names:
-        if os.path.isfile(data_dir / name):  # noqa: PTH113 (no error for a name that is too long)
+        if os.path.isfile(data_dir / name):  # noqa: PTH113 (Path.is_file raises if a name is too long)
             return data_dir / name
     if not data_dir.is_dir():
         raise DataError(
-            f"There is no folder {data_dir}. The data of Russian SuperGLUE is the archive of "
-            "russiansuperglue.com, which unpacks to data/public."
+            f"There is no folder {data_dir}. Download the archive of Russian SuperGLUE from "
+            "russiansuperglue.com; it unpacks to data/public."
         )
     looked_for = " and ".join(str(data_dir / name) for name in names)
     hint = "" if task else f" The nine tasks of Russian SuperGLUE are: {', '.join(TASKS)}."
@@ -86,9 +86,9 @@ def find_data(data_dir: Path, task_name: str) -> Path:
 
 
 def load_records(path: Path, input_size: int) -> Records:
-    """Return the input of a run, every line of its file checked.
+    """Return the input of a run after checking every line of its file.
 
-    DataError names the file and the line that is no JSON object.
+    Raises DataError, which names the file and the line that is not a JSON object.
     """
     digest = hashlib.sha256()
     seen: set[str] = set()
@@ -106,12 +106,12 @@ def load_records(path: Path, input_size: int) -> Records:
                 all_have_idx = all_have_idx and "idx" in record
                 seen.add(str(record.get("idx")))
     if not total:
-        raise DataError(f"{path} is empty: it must hold records, one JSON object a line.")
+        raise DataError(f"{path} is empty: it must contain records, one JSON object per line.")
     return Records(path, input_size, len(seen) if all_have_idx else None, digest.hexdigest())
 
 
 def iterate_chunks(records: Records) -> Iterator[tuple[bytes, int]]:
-    """Yield the input as (bytes, number of records), streamed: memory does not grow with it."""
+    """Yield the input as (bytes, number of records), in constant memory."""
     chunk: list[bytes] = []
     size = 0
     for line in _cycle_lines(records):

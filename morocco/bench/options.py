@@ -14,14 +14,16 @@ from morocco.util.params import Duration, MemorySize, Number, Variable
 
 _Command = TypeVar("_Command", bound=Callable[..., Any])
 _SHAPING = (
-    click.option("--gpus", default="auto", metavar="auto|all|none|0,1", help="GPUs of the target."),
-    click.option("--rate", type=Number(0.1, 50), default=3.0, help="Samples a second."),
-    click.option("--timeout", type=Duration(), help="End a run that takes longer: 90s, 30m, 2h."),
+    click.option(
+        "--gpus", default="auto", metavar="auto|all|none|0,1", help="GPUs for the target."
+    ),
+    click.option("--rate", type=Number(0.1, 50), default=3.0, help="Samples per second."),
+    click.option("--timeout", type=Duration(), help="Kill a run that takes longer: 90s, 30m, 2h."),
     click.option(
         "--pull",
         type=click.Choice(["missing", "always", "never"]),
         default="missing",
-        help="When to fetch the image.",
+        help="When to pull the image.",
     ),
     click.option("--network", default="none", help="Network of the container."),
     click.option("--memory", type=MemorySize(), help="Limit the container's RAM: 512m, 8g."),
@@ -36,7 +38,7 @@ _SHAPING = (
 
 
 def shaping_options(command: _Command) -> _Command:
-    """Give a command the options that shape a run."""
+    """Add the options that shape a run to a command."""
     return reduce(lambda decorated, option: option(decorated), reversed(_SHAPING), command)
 
 

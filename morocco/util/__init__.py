@@ -1,1 +1,1 @@
-"""Units, text, files and JSON: what every wing needs and no other library has."""
+"""Units, text, files, JSON and option types, for every wing."""

@@ -1,4 +1,4 @@
-"""Files that are there whole or not at all."""
+"""Files written completely or not at all, and files of settings."""
 
 from __future__ import annotations
 
@@ -18,24 +18,24 @@ else:
 
 
 def write_atomically(path: Path, content: bytes) -> None:
-    """Write a file, or leave the one of that name as it is; OSError as the disk has it."""
+    """Replace a file, or leave it as it is; raises OSError."""
     with open_atomically(path) as file:
         file.write(content)
 
 
 def write_output(path: Path, content: bytes, what: str) -> None:
-    """Write a file that was asked for, its folder too; OutputError, with the way out, if not."""
+    """Write a file and create its folder; raises OutputError, which names the option `what`."""
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         write_atomically(path, content)
     except OSError as error:
-        hint = f"Give {what} in a folder that you may write to."
+        hint = f"Give {what} in a folder that is writable."
         raise OutputError(f"Cannot write {path}: {error.strerror}. {hint}") from None
 
 
 @contextmanager
 def open_atomically(path: Path) -> Iterator[BinaryIO]:
-    """Yield a file that gets its name only if all goes well; OSError as the disk has it."""
+    """Yield a file that gets its name only if nothing raises; raises OSError."""
     draft = path.with_name(f".{path.name}.{os.getpid()}.tmp")
     try:
         with draft.open("wb") as file:
@@ -52,18 +52,18 @@ _MAX_SIZE = 1024 * 1024
 
 
 def read_toml(path: Path) -> dict[str, Any]:
-    """Return the content of a TOML file; DataError names the file, and the line that is wrong."""
+    """Return the content of a TOML file; raises DataError, which names file and line."""
     try:
         with path.open("rb") as file:
             content = file.read(_MAX_SIZE + 1)
     except OSError as error:
         raise DataError(f"Cannot read {path}: {error.strerror}.") from None
     if len(content) > _MAX_SIZE:
-        raise DataError(f"{path} is larger than 1 MB, so no file of settings.")
+        raise DataError(f"{path} is larger than 1 MB, so not a file of settings.")
     try:
         return tomllib.loads(content.decode("utf-8"))
     except UnicodeDecodeError as error:
         line = content[: error.start].count(b"\n") + 1
-        raise DataError(f"{path}, line {line}: not UTF-8, so no TOML.") from None
+        raise DataError(f"{path}, line {line}: not UTF-8, so not TOML.") from None
     except (tomllib.TOMLDecodeError, RecursionError) as error:
-        raise DataError(f"{path} is no TOML: {error}.") from None
+        raise DataError(f"{path} is not TOML: {error}.") from None

@@ -1,4 +1,4 @@
-"""What the command line takes beyond numbers and names: sizes, durations, variables."""
+"""Types of command-line options: sizes, durations, variables, lists of names."""
 
 from __future__ import annotations
 
@@ -20,20 +20,20 @@ else:
     _Text = _Span = _List = click.ParamType
 
 PATH = click.Path(path_type=Path)
-_SIZE = re.compile(r"0*[1-9][0-9]*[bkmg]", re.IGNORECASE)  # 0 is no limit to Docker
+_SIZE = re.compile(r"0*[1-9][0-9]*[bkmg]", re.IGNORECASE)  # 0 means no limit to Docker
 _DURATION = re.compile(r"([0-9]+(?:\.[0-9]+)?)([smh]?)")
 _SECONDS = {"": 1, "s": 1, "m": 60, "h": 3600}
 
 
 class MemorySize(_Text):
-    """An amount of memory as Docker writes it."""
+    """An amount of memory in Docker's notation: 512m, 8g."""
 
     name = "size"
 
     def convert(self, value: str, param: click.Parameter | None, ctx: click.Context | None) -> str:
-        """Return the text itself, once it is known to be right."""
+        """Return the text unchanged."""
         if not _SIZE.fullmatch(str(value)):  # a file of settings may hold a number
-            self.fail(f"{value!r} is no size; write it as 512m or 8g.", param, ctx)
+            self.fail(f"{value!r} is not a size; write it as 512m or 8g.", param, ctx)
         return value
 
 
@@ -50,17 +50,17 @@ class Duration(_Span):
             return value
         match = _DURATION.fullmatch(str(value).strip())  # a file of settings may hold a number
         if match is None or float(match[1]) == 0:
-            self.fail(f"{value!r} is no duration; write it as 90s, 30m or 2h.", param, ctx)
+            self.fail(f"{value!r} is not a duration; write it as 90s, 30m or 2h.", param, ctx)
         return float(match[1]) * _SECONDS[match[2]]
 
 
 class Variable(_Text):
-    """A variable of the environment: KEY=VALUE, or KEY alone for the value it has here."""
+    """An environment variable: KEY=VALUE, or KEY alone for the value it has here."""
 
     name = "key[=value]"
 
     def convert(self, value: str, param: click.Parameter | None, ctx: click.Context | None) -> str:
-        """Return the text itself, once it is known to have a key."""
+        """Return the text unchanged."""
         if not value.partition("=")[0]:
             self.fail(f"{value!r} is not KEY=VALUE.", param, ctx)
         if "=" not in value and value not in os.environ:
@@ -69,7 +69,7 @@ class Variable(_Text):
 
 
 class Number(click.FloatRange):
-    """A number in a range, which `nan` is not."""
+    """A number in a range; `nan` is refused."""
 
     def convert(
         self, value: Any, param: click.Parameter | None, ctx: click.Context | None
@@ -77,25 +77,25 @@ class Number(click.FloatRange):
         """Return the number."""
         number = float(super().convert(value, param, ctx))
         if isnan(number):
-            self.fail(f"{value!r} is no number.", param, ctx)
+            self.fail(f"{value!r} is not a number.", param, ctx)
         return number
 
 
 class Names(_List):
-    """Names with commas between them; a list in a file of settings."""
+    """Names separated by commas, or a list of them from a file of settings."""
 
     name = "a,b,c"
 
     def convert(
         self, value: Any, param: click.Parameter | None, ctx: click.Context | None
     ) -> tuple[str, ...]:
-        """Return the names, each once."""
+        """Return the names without duplicates."""
         names = value.split(",") if isinstance(value, str) else value
         if not isinstance(names, (list, tuple)) or not all(isinstance(n, str) for n in names):
-            self.fail(f"{value!r} is no list of names; write them as a,b,c.", param, ctx)
+            self.fail(f"{value!r} is not a list of names; write them as a,b,c.", param, ctx)
         stripped = [name.strip() for name in names]
         if not stripped or not all(stripped):
-            self.fail(f"{value!r} holds an empty name; write them as a,b,c.", param, ctx)
+            self.fail(f"{value!r} contains an empty name; write the names as a,b,c.", param, ctx)
         return tuple(dict.fromkeys(stripped))
 
 

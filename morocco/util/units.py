@@ -1,4 +1,4 @@
-"""The units that stand in names and signatures."""
+"""Units of time and memory, and the clock of a run."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ Seconds = float
 Bytes = int
 
 GIB = 2**30
-"""What every table and axis calls a GB, as the leaderboard does."""
+"""Called GB in all tables and axes, as on the leaderboard."""
 
 
 def format_bytes(count: Bytes) -> str:
-    """Return `count` as people read it: `512 MB`, `2.39 GB` (powers of 1024)."""
+    """Return `512 MB` or `2.39 GB` (powers of 1024)."""
     value = float(count)
     for unit in ("B", "KB", "MB"):
         if value < 1000:
@@ -23,20 +23,20 @@ def format_bytes(count: Bytes) -> str:
 
 
 def plural(count: int, noun: str) -> str:
-    """Return `1 record`, `2 records`."""
+    """Return `1 record` or `2,000 records`."""
     return f"{count:,} {noun}" if count == 1 else f"{count:,} {noun}s"
 
 
 @dataclass(frozen=True)
 class AnchoredClock:
-    """The monotonic clock, anchored once to the wall clock: never steps, never runs backward."""
+    """The monotonic clock, anchored once to the wall clock: never jumps or runs backwards."""
 
     offset: Seconds
     """From the monotonic clock to seconds since the epoch."""
 
     @classmethod
     def anchor(cls) -> AnchoredClock:
-        """Return a clock that agrees with the wall clock at this moment."""
+        """Return a clock that agrees with the wall clock now."""
         return cls(time.time() - time.monotonic())
 
     def timestamp(self, moment: Seconds) -> Seconds:

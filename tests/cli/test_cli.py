@@ -94,7 +94,7 @@ def test_a_size_is_taken_as_docker_writes_it(text: str) -> None:
 
 @pytest.mark.parametrize("text", ["", "g", "8gb", "1.5g", "-1", "8 g", "8t", "0", "0m", "٣m"])
 def test_what_is_no_size_is_refused(text: str) -> None:
-    with pytest.raises(click.BadParameter, match="is no size"):
+    with pytest.raises(click.BadParameter, match="is not a size"):
         MemorySize().convert(text, None, None)
 
 
@@ -116,7 +116,7 @@ def test_a_duration_is_taken_in_seconds_minutes_or_hours(text: str, seconds: flo
 
 @pytest.mark.parametrize("text", ["", "s", "0", "0.0h", "-5", "1d", "5 s", "1m30s", "nan", "inf"])
 def test_what_is_no_duration_is_refused(text: str) -> None:
-    with pytest.raises(click.BadParameter, match="is no duration"):
+    with pytest.raises(click.BadParameter, match="is not a duration"):
         Duration().convert(text, None, None)
 
 

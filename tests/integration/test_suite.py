@@ -287,7 +287,7 @@ def test_a_file_with_one_target_needs_no_models(suite: Suites) -> None:
     [
         ("repeat = 3", 3, "suite.toml: there is no key 'repeat'"),
         ("repeats = 2.5", 2, "Invalid value for '--repeats': '2.5'"),
-        ("timeout = 0.0", 2, "Invalid value for '--timeout': '0.0' is no duration"),
+        ("timeout = 0.0", 2, "Invalid value for '--timeout': '0.0' is not a duration"),
         ("env = ['A=1', 5]", 2, "5 is not set here"),
         ("", 3, "There is nothing to measure: name a TARGET, or models in the --config file."),
         ("target = 'x'\nmodels.a = 'x'", 3, "has both a target and models; leave out one of them"),

@@ -162,7 +162,7 @@ def test_the_keys_of_sizes_may_be_written_either_way(key: str, path: Path) -> No
 
 
 def test_a_file_that_is_not_toml_is_reported_with_the_line(path: Path) -> None:
-    assert "is no TOML" in complaint(path, "repeats = 3\nrepeats: 5\n")
+    assert "is not TOML" in complaint(path, "repeats = 3\nrepeats: 5\n")
     assert "line 2" in complaint(path, "repeats = 3\nrepeats: 5\n")
 
 
