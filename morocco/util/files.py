@@ -10,11 +10,14 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 from morocco.errors import DataError, OutputError
+from morocco.util.units import Bytes, format_bytes
 
 if sys.version_info >= (3, 11):
     import tomllib
 else:
     import tomli as tomllib
+
+_MAX_TOML: Bytes = 2**20
 
 
 def write_atomically(path: Path, content: bytes) -> None:
@@ -48,18 +51,21 @@ def open_atomically(path: Path) -> Iterator[BinaryIO]:
             draft.unlink(missing_ok=True)
 
 
-_MAX_SIZE = 1024 * 1024
+def read_bounded(path: Path, limit: Bytes) -> bytes:
+    """Return the content of a file; raises DataError if it is unreadable or too long."""
+    try:
+        with path.open("rb") as file:
+            content = file.read(limit + 1)
+    except OSError as error:
+        raise DataError(f"Cannot read {path}: {error.strerror}.") from None
+    if len(content) > limit:
+        raise DataError(f"{path} is longer than {format_bytes(limit)}; give another file.")
+    return content
 
 
 def read_toml(path: Path) -> dict[str, Any]:
     """Return the content of a TOML file; raises DataError, which names file and line."""
-    try:
-        with path.open("rb") as file:
-            content = file.read(_MAX_SIZE + 1)
-    except OSError as error:
-        raise DataError(f"Cannot read {path}: {error.strerror}.") from None
-    if len(content) > _MAX_SIZE:
-        raise DataError(f"{path} is larger than 1 MB, so not a file of settings.")
+    content = read_bounded(path, _MAX_TOML)
     try:
         return tomllib.loads(content.decode("utf-8"))
     except UnicodeDecodeError as error:

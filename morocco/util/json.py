@@ -10,7 +10,8 @@ from reprlib import repr as shorten
 from typing import Any
 
 from morocco.errors import DataError
-from morocco.util.units import Bytes, format_bytes
+from morocco.util.files import read_bounded
+from morocco.util.units import Bytes
 
 Object = dict[str, Any]
 
@@ -25,14 +26,7 @@ _MAX_DIGITS = 19
 def read_object(path: Path) -> Object:
     """Return the JSON object in a file; raises DataError, which names the file."""
     try:
-        with path.open("rb") as file:
-            content = file.read(_MAX_FILE + 1)
-    except OSError as error:
-        raise DataError(f"Cannot read {path}: {error.strerror}.") from None
-    if len(content) > _MAX_FILE:
-        raise DataError(f"{path} is longer than {format_bytes(_MAX_FILE)}; give another file.")
-    try:
-        return parse_object(content)
+        return parse_object(read_bounded(path, _MAX_FILE))
     except ValueError as error:
         raise DataError(f"{path} cannot be used: {error}.") from None
 

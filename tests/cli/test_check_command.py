@@ -281,7 +281,7 @@ def test_a_wrong_profile_names_its_key_and_what_is_allowed(
         (b"a = 1\nb = \n", "line 2"),
         (b"a = 1\nb = 'caf\xe9'\n", "line 2: not UTF-8"),
         (b"a = 1\na = 2\n", "is not TOML"),
-        (b"#" * 2**20 + b"#", "larger than 1 MB"),
+        (b"#" * 2**20 + b"#", "longer than 1 MB"),
         (b"a = " + b"[" * 9999, "is not TOML"),
     ],
 )
