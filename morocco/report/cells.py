@@ -50,16 +50,16 @@ def rename_models(submission: Submission, names: Mapping[str, str], *, merge: bo
             f"--name: several models would be called {twice[0]!r}, and their runs mixed. Give each "
             "its own name; only --by gpu compares the runs of one model from several folders."
         )
-    entries = []
-    for entry in submission.entries:
-        model = names.get(entry.model, entry.model)
-        log = entry.log and replace(entry.log, model=model)
-        entries.append(replace(entry, model=model, log=log))
+
+    def rename(run: Entry) -> Entry:
+        model = names.get(run.model, run.model)
+        return replace(run, model=model, log=run.log and replace(run.log, model=model))
+
     return replace(
         submission,
-        entries=tuple(entries),
+        entries=tuple(map(rename, submission.entries)),
+        failed=tuple(map(rename, submission.failed)),
         many_models=len(set(new)) > 1,
-        failed=tuple(replace(r, model=names.get(r.model, r.model)) for r in submission.failed),
     )
 
 
