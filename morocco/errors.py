@@ -1,21 +1,7 @@
 """Every failure that morocco reports: one class each, with its exit code.
 
-| exit code | class | what failed |
-| --- | --- | --- |
-| 1 | SuiteFailed, InvalidSubmission | some runs of a suite; a rule for submissions |
-| 2 | click.UsageError | the command line itself |
-| 3 | DataError | a data file, a log or a path |
-| 4 | EngineError | the container engine |
-| 5 | GpuError | the GPUs that were asked for |
-| 6 | OutputError | writing the results |
-| 10 | TargetError | the target: any reason that has no code of its own |
-| 11 | OutOfMemory | the target: killed for memory |
-| 12 | TimedOut | the target: longer than --timeout |
-| 13 | NoPredictions | the target: printed nothing |
-| 14 | UnreadInput | the target: ended before it had read its input |
-| 128 + n | Interrupted | signal n |
-
 A message says what failed and what to do about it. The core raises; only the command line prints.
+Exit code 2 is click's own, for wrong usage of the command line.
 """
 
 from __future__ import annotations
