@@ -65,7 +65,7 @@ def build_report(submission: Submission, settings: ReportSettings) -> Report:
         model: list_machines(records.get(log.name) for t in tasks for log in runs[model, t].logs)
         for model in models
     }
-    baseline = _find_baseline(settings, cells, machines)
+    baseline = _resolve_baseline(settings, cells, machines)
     report = Report(
         models=tuple(_summarise(model, cells, machines[model], settings) for model in models),
         tasks=tasks,
@@ -181,7 +181,7 @@ def _summarise(
     )
 
 
-def _find_baseline(
+def _resolve_baseline(
     settings: ReportSettings, cells: Cells, machines: Mapping[str, Machines]
 ) -> Baseline | None:
     """Return what to compare with; DataError where it has no numbers or another clock."""

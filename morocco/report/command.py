@@ -25,24 +25,24 @@ _SUFFIXES = (".md", ".csv", ".json", ".html", ".png", ".svg")
     type=PATH,
     multiple=True,
     metavar="PATH",
-    help="Instead of tables on stdout: .html, .md, .csv, .json, .png or .svg. May be repeated.",
+    help="Write a file instead of stdout: .html, .md, .csv, .json, .png or .svg. Repeatable.",
 )
-@click.option("--name", multiple=True, metavar="[FOLDER=]NAME", help="What to call a model.")
-@click.option("--scores", multiple=True, metavar="[MODEL=]FILE", help="What `score` printed.")
-@click.option("--baseline", metavar="MODEL|FILE", help="Compare all others with it.")
-@click.option("--save-baseline", type=PATH, metavar="FILE", help="Keep a model to compare with.")
+@click.option("--name", multiple=True, metavar="[FOLDER=]NAME", help="Rename a model.")
+@click.option(
+    "--scores", multiple=True, metavar="[MODEL=]FILE", help="The scores, as printed by `score`."
+)
+@click.option("--baseline", metavar="MODEL|FILE", help="Compare the models with this one.")
+@click.option("--save-baseline", type=PATH, metavar="FILE", help="Save a model to compare with.")
 @click.option(
     "--without",
     type=Names(),
     default="rucos,muserc",
-    help="Tasks whose speed is of another scale, left out of its mean; or none.",
+    help="Tasks left out of mean speeds, as theirs are on another scale; or none.",
 )
-@click.option("--weights", type=PATH, metavar="FILE.toml", help="Of the tasks: parus = 2.")
-@click.option("--price", type=click.FloatRange(min=0, min_open=True), help="Of an hour.")
-@click.option("--by", type=click.Choice(["gpu"]), help="Compare the GPUs, too.")
-@click.option(
-    "--clock", type=click.Choice(["log", "gpu"]), default="log", help="As stats takes it."
-)
+@click.option("--weights", type=PATH, metavar="FILE.toml", help="Task weights: parus = 2.")
+@click.option("--price", type=click.FloatRange(min=0, min_open=True), help="Price of an hour.")
+@click.option("--by", type=click.Choice(["gpu"]), help="Also compare the GPUs.")
+@click.option("--clock", type=click.Choice(["log", "gpu"]), default="log", help="As in `stats`.")
 def report(**options: Any) -> None:
     """Compare models: speed, start-up, memory, energy and price over their tasks.
 
@@ -62,7 +62,7 @@ def report(**options: Any) -> None:
             raise DataError(
                 f"Cannot write {path}: the name of a report must end in one of {kinds}."
             )
-    result = _make_report(parsed)
+    result = _build_report(parsed)
     for path in parsed.output:
         write_output(path, _render(result, path.suffix.lower()), "a file")
     warn(*result.warnings)
@@ -72,7 +72,7 @@ def report(**options: Any) -> None:
         click.echo(render_text(result), nl=False)
 
 
-def _make_report(options: ReportOptions) -> Report:
+def _build_report(options: ReportOptions) -> Report:
     """Build the report, and save the baseline where one was asked for."""
     from morocco.logs.submission import load_submission
     from morocco.report.baseline import write_baseline

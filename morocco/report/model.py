@@ -180,7 +180,7 @@ class ModelRatios:
     """Geometric means over the tasks that both have."""
     by_task: Mapping[str, Mapping[Metric, Ratio]]
     same_machine: bool | None
-    """None where records do not tell."""
+    """None where records do not say."""
     missing: tuple[str, ...] = ()
     """Tasks of the baseline that the model has no numbers for."""
     other_sizes: tuple[str, ...] = ()

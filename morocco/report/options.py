@@ -1,4 +1,4 @@
-"""What a report is asked for: the command line, and the files of scores and weights it names."""
+"""The settings of a report: the command line, and the files of scores and weights it names."""
 
 from __future__ import annotations
 
@@ -82,7 +82,7 @@ def read_settings(options: ReportOptions, submission: Submission) -> ReportSetti
         weights=None if options.weights is None else read_weights(options.weights),
         price=options.price,
         scores=read_scores(options.scores, models),
-        baseline=_find_baseline(options.baseline, models),
+        baseline=_choose_baseline(options.baseline, models),
         by_gpu=options.by == "gpu",
     )
 
@@ -122,8 +122,8 @@ def _check_without(names: tuple[str, ...], tasks: Collection[str]) -> tuple[str,
     return names
 
 
-def _find_baseline(text: str | None, models: Sequence[str]) -> str | Baseline | None:
-    """Return the model of that name, or else what the file of that name holds."""
+def _choose_baseline(text: str | None, models: Sequence[str]) -> str | Baseline | None:
+    """Return the model of that name, or else read the file of that name."""
     if text is None or text in models:
         return text
     if Path(text).is_file():
