@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from morocco.api import (
         check_submission,
         estimate,
+        measure,
         plot_runs,
         read_logs,
         read_records,
@@ -25,6 +26,7 @@ __version__ = "1.1.0"
 __all__ = [
     "check_submission",
     "estimate",
+    "measure",
     "plot_runs",
     "read_logs",
     "read_records",

@@ -28,6 +28,54 @@ if TYPE_CHECKING:
 AnyPath = str | Path
 
 
+def measure(
+    target: str,
+    data_dir: AnyPath,
+    task: str,
+    *,
+    input_size: int = 10_000,
+    batch_size: int = 128,
+    output: AnyPath | None = None,
+    predictions: AnyPath | None = None,
+    force: bool = False,
+    gpus: str = "auto",
+    rate: float = 3.0,
+    timeout: float | None = None,
+    env: Mapping[str, str] | None = None,
+    **container: Any,
+) -> RunRecord:
+    """Measure one run, as `morocco bench` does, and return its record.
+
+    `timeout` is in seconds, `rate` in samples per second; `container` takes `pull`, `network`,
+    `memory`, `cpus` and `shm_size`, as the command line does. `output` is the path of the log;
+    without it no samples are kept. Raises a MoroccoError if the run fails.
+
+    >>> record = morocco.measure("rubert-parus", "data/public", "parus", input_size=100)
+    >>> record.run_time, record.peaks.ram
+    """
+    from morocco.bench.run import measure as measure_run
+    from morocco.targets.options import ContainerOptions, RunOptions
+
+    options = RunOptions(
+        gpus=gpus,
+        rate=rate,
+        timeout=timeout,
+        env=tuple(f"{name}={value}" for name, value in (env or {}).items()),
+        container=ContainerOptions(**container),
+    )
+    return measure_run(
+        target,
+        Path(data_dir),
+        task,
+        input_size=input_size,
+        batch_size=batch_size,
+        output=None if output is None else Path(output),
+        predictions=None if predictions is None else Path(predictions),
+        force=force,
+        options=options,
+    )
+
+
 def read_logs(*paths: AnyPath) -> Collection:
     """Read every log below `paths`: log files, folders or zips.
 

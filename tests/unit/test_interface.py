@@ -12,7 +12,7 @@ import pytest
 
 import morocco
 from command_line import write_logs
-from morocco.errors import DataError
+from morocco.errors import DataError, TargetError
 from morocco.logs.log import LogPath
 from morocco.logs.samples import Sample
 from paths import DATA
@@ -95,6 +95,29 @@ def test_a_submission_is_judged_against_a_profile(logs: Path, tmp_path: Path) ->
     result = morocco.check_submission(logs, profile=profile)
     assert next(r for r in result.results if r.rule == "complete").status == "Yes"
     assert not morocco.check_submission(logs).valid
+
+
+def test_a_run_is_measured_and_its_record_read_again(tmp_path: Path) -> None:
+    log = tmp_path / "logs" / "parus" / "5_2_01.jsonl"
+    record = morocco.measure(
+        f"exec:{sys.executable} -c 'import sys; sys.stdout.write(sys.stdin.read())'",
+        DATA,
+        "parus",
+        input_size=5,
+        batch_size=2,
+        output=log,
+        gpus="none",
+        env={"COLOUR": "blue"},
+    )
+    assert (record.exit_code, record.prediction_count) == (0, 5)
+    assert record.arguments["env"] == ["COLOUR"]
+    (read,) = morocco.read_records(log.parents[1]).values()
+    assert (read.run_time, read.batch_size) == (record.run_time, 2)
+
+
+def test_a_run_that_fails_raises_what_the_command_line_prints() -> None:
+    with pytest.raises(TargetError, match="code 3"):
+        morocco.measure("exec:sh -c 'exit 3'", DATA, "parus", input_size=1, gpus="none")
 
 
 def test_a_log_without_a_record_has_none(logs: Path) -> None:
