@@ -29,7 +29,7 @@ SECTIONS: dict[str, dict[str, _Entry]] = {
         "score": _Entry("morocco.score.command", "Score predictions as the leaderboard does."),
     },
     "Submit": {
-        "check": _Entry("morocco.check.command", "Tell whether logs make a valid submission."),
+        "check": _Entry("morocco.check.command", "Check whether logs make a valid submission."),
         "pack": _Entry("morocco.check.command", "Check logs, then pack them into a zip."),
     },
 }
