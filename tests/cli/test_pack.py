@@ -1,4 +1,4 @@
-"""`morocco pack`: the same logs make the same zip, and only what `check` takes is handed out."""
+"""`morocco pack`: the same logs make the same zip, and only what `check` accepts."""
 
 from __future__ import annotations
 
@@ -83,12 +83,12 @@ def test_a_valid_submission_is_packed(logs: Path, output: Path, profile: Path) -
     ]
 
 
-def test_an_invalid_one_is_not_and_the_way_out_is_named(logs: Path, output: Path) -> None:
+def test_an_invalid_submission_is_packed_only_with_no_check(logs: Path, output: Path) -> None:
     done = run_morocco("pack", logs, "-o", output)
     assert (done.code, done.stdout) == (1, "")
     report, _, error = done.stderr.partition("morocco: error: ")
-    told = run_morocco("check", logs).stdout.splitlines()
-    assert report.splitlines() == [line for line in told if not line.startswith("Yes")]
+    checked = run_morocco("check", logs).stdout.splitlines()
+    assert report.splitlines() == [line for line in checked if not line.startswith("Yes")]
     assert report.endswith("INVALID\n")
     assert "Nothing was packed" in error
     assert "--no-check" in error
@@ -96,7 +96,7 @@ def test_an_invalid_one_is_not_and_the_way_out_is_named(logs: Path, output: Path
     assert run_morocco("pack", logs, "-o", output, "--no-check").succeeds().stdout == f"{output}\n"
 
 
-def test_check_and_stats_say_of_the_zip_what_they_say_of_the_folder(
+def test_check_and_stats_print_the_same_for_the_zip_and_the_folder(
     logs: Path, output: Path, profile: Path
 ) -> None:
     write_logs(logs, "rcb")
@@ -125,7 +125,7 @@ def test_the_same_logs_make_the_same_bytes_wherever_they_lie(tmp_path: Path, log
     assert first.read_bytes() == second.read_bytes() == third.read_bytes()
 
 
-def test_nothing_in_the_zip_tells_of_the_machine(logs: Path, output: Path) -> None:
+def test_the_zip_reveals_nothing_about_the_machine(logs: Path, output: Path) -> None:
     pack_logs([logs], output)
     with zipfile.ZipFile(output) as archive:
         for entry in archive.infolist():
@@ -145,7 +145,7 @@ def test_several_models_keep_their_folders(tmp_path: Path, output: Path) -> None
     assert {log.model for log in collect_logs([output]).logs} == models
 
 
-def test_what_does_not_belong_is_left_out_and_named(logs: Path, output: Path) -> None:
+def test_other_files_are_left_out_and_named(logs: Path, output: Path) -> None:
     for name in ("1_1_02.jsonl.failed", "1_1_02.failed.json", "1_1_03.jsonl.part", "notes.txt"):
         (logs / "parus" / name).write_text("{}")
     done = run_morocco("pack", logs, "-o", output, "--no-check").succeeds()
@@ -156,23 +156,23 @@ def test_what_does_not_belong_is_left_out_and_named(logs: Path, output: Path) ->
     assert len(names_in(output)) == 3
 
 
-def test_a_zip_that_is_there_stays_unless_told_otherwise(logs: Path, output: Path) -> None:
+def test_an_existing_zip_is_replaced_only_with_force(logs: Path, output: Path) -> None:
     output.parent.mkdir()
     output.write_text("submitted")
-    said = run_morocco("pack", logs, "-o", output, "--no-check").fails(3)
-    assert str(output) in said
-    assert "--force" in said
+    error = run_morocco("pack", logs, "-o", output, "--no-check").fails(3)
+    assert str(output) in error
+    assert "--force" in error
     assert output.read_text() == "submitted"
     run_morocco("pack", logs, "-o", output, "--no-check", "--force").succeeds()
     assert len(names_in(output)) == 3
 
 
-def test_a_folder_or_a_device_is_no_zip(logs: Path, tmp_path: Path) -> None:
-    said = run_morocco("pack", logs, "-o", tmp_path, "--no-check", "--force").fails(3)
-    assert "is a folder; name the zip" in said
+def test_a_folder_or_a_device_is_not_replaced(logs: Path, tmp_path: Path) -> None:
+    error = run_morocco("pack", logs, "-o", tmp_path, "--no-check", "--force").fails(3)
+    assert "is a folder; name the zip" in error
     os.mkfifo(tmp_path / "pipe")
-    said = run_morocco("pack", logs, "-o", tmp_path / "pipe", "--no-check", "--force").fails(3)
-    assert "is not a regular file; name the zip" in said
+    error = run_morocco("pack", logs, "-o", tmp_path / "pipe", "--no-check", "--force").fails(3)
+    assert "is not a regular file; name the zip" in error
 
 
 def test_a_zip_inside_the_folder_of_logs_is_not_packed_again(logs: Path) -> None:
@@ -183,7 +183,7 @@ def test_a_zip_inside_the_folder_of_logs_is_not_packed_again(logs: Path) -> None
 
 
 @pytest.mark.parametrize(
-    ("name", "content", "said"),
+    ("name", "content", "error"),
     [
         ("parus/1_1_02.jsonl", b"x" * 70_000, r"1_1_02\.jsonl, line 1: longer than 64 KB"),
         ("parus/1_1_01.json", b" " * 2**20 + b"{}", r"record of .*1_1_01\.jsonl is longer than"),
@@ -194,12 +194,12 @@ def test_a_zip_inside_the_folder_of_logs_is_not_packed_again(logs: Path) -> None
     ],
 )
 def test_what_check_would_refuse_is_not_packed(
-    logs: Path, output: Path, name: str | bytes, content: bytes, said: str
+    logs: Path, output: Path, name: str | bytes, content: bytes, error: str
 ) -> None:
     path = logs / os.fsdecode(name)
     path.parent.mkdir(exist_ok=True)
     path.write_bytes(content)
-    with pytest.raises(DataError, match=said):
+    with pytest.raises(DataError, match=error):
         pack_logs([logs], output)
     assert list(output.parent.iterdir()) == []
 
@@ -248,8 +248,8 @@ def test_a_full_disk_leaves_no_broken_zip(logs: Path, output: Path) -> None:
 
 
 def test_a_folder_that_cannot_be_written_to_is_an_error(logs: Path) -> None:
-    said = run_morocco("pack", logs, "-o", "/proc/logs.zip", "--no-check").fails(6)
-    assert said.startswith("Cannot write /proc/logs.zip: ")
+    error = run_morocco("pack", logs, "-o", "/proc/logs.zip", "--no-check").fails(6)
+    assert error.startswith("Cannot write /proc/logs.zip: ")
 
 
 numbers = st.none() | st.floats(0, 2.0**62) | st.integers(0, 2**50)
@@ -271,7 +271,7 @@ def min_key(sample: Sample) -> float:
 
 
 @given(files)
-def test_what_was_packed_reads_as_it_was(
+def test_a_packed_submission_reads_back_the_same(
     written: dict[tuple[str, str, str], tuple[str, dict[str, int] | None]],
 ) -> None:
     with tempfile.TemporaryDirectory() as name:

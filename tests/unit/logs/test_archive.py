@@ -57,7 +57,7 @@ def write_zip(path: Path, *entries: str | zipfile.ZipInfo | tuple[str, bytes]) -
 
 
 def find_refusal(path: Path) -> str:
-    """Return why a zip is refused, which is the same for all who read it."""
+    """Return why a zip is refused; the reason is the same for every reader."""
     with pytest.raises(DataError) as strict:
         collect_logs([path])
     with pytest.raises(DataError) as lenient:
@@ -75,7 +75,7 @@ def special(name: str, mode: int) -> zipfile.ZipInfo:
 
 @dataclass
 class Raw:
-    """An entry as its headers call it, which need not be the truth."""
+    """An entry as its headers describe it, which need not be true."""
 
     name: str = LOG
     content: bytes = LINES
@@ -98,7 +98,7 @@ class Raw:
 
 
 def write_raw(path: Path, *entries: Raw, before: bytes = b"", count: int | None = None) -> Path:
-    """Write a zip that zipfile would not."""
+    """Write a zip that zipfile would not write."""
     body, directory = bytearray(before), bytearray()
     for entry in entries:
         packed, name = entry.pack(), entry.name.encode()
@@ -116,7 +116,7 @@ def test_raw_zips_are_read_unless_they_lie(path: Path) -> None:
     assert len(log.samples) == 2
 
 
-def test_folders_logs_and_records_are_all_there_may_be(path: Path) -> None:
+def test_a_zip_may_hold_folders_logs_and_records(path: Path) -> None:
     record = "logs/parus/1_1_01.json"
     write_zip(path, special("logs/", stat.S_IFDIR), "logs/parus/", f"{record}l", (record, b"{}"))
     (entry,) = load_submission([path]).entries
@@ -171,7 +171,7 @@ def test_a_path_that_leads_elsewhere_is_refused(path: Path, name: str, why: str)
 
 
 @pytest.mark.parametrize("name", ["a\x00/1_1_01.jsonl", "\x1b[2J/1_1_01.jsonl", "a\n/1_1_01.jsonl"])
-def test_a_name_that_does_something_to_a_terminal_is_refused(path: Path, name: str) -> None:
+def test_a_name_with_control_characters_is_refused(path: Path, name: str) -> None:
     refusal = find_refusal(write_raw(path, Raw(name)))
     assert refusal.replace("\n", "").isprintable()
     assert re.search("cannot be printed|has two names", refusal)
@@ -230,7 +230,7 @@ def test_a_short_log_may_repeat_itself(path: Path) -> None:
     assert len(collect_logs([path]).logs[0].samples) == 600
 
 
-def test_a_size_that_is_declared_too_small_is_no_way_around(path: Path) -> None:
+def test_declaring_a_smaller_size_does_not_help(path: Path) -> None:
     write_raw(path, Raw(content=LINES * 20_000, size=1000))
     assert "Bad CRC-32" in find_fault(path)
 
@@ -262,7 +262,7 @@ def test_a_false_count_of_entries_is_refused(path: Path) -> None:
     assert "has 10,001 entries, more than 10,000" in find_refusal(path)
 
 
-def test_names_too_long_to_be_meant_are_refused_before_they_are_read(path: Path) -> None:
+def test_absurdly_long_names_are_refused_before_they_are_read(path: Path) -> None:
     names = (f"parus/{index}{'x' * 60_000}/" for index in range(80))
     assert "has names of 5 MB, more than 10,000 entries need" in find_refusal(
         write_raw(path, *map(Raw, names))
@@ -292,7 +292,7 @@ def test_data_after_the_end_is_refused(path: Path) -> None:
 
 
 def find_fault(path: Path) -> str:
-    """Return what is wrong with a log: the end for those who need all, a finding for `check`."""
+    """Return what is wrong with a log: an error for `stats`, a finding for `check`."""
     with pytest.raises(DataError) as strict:
         collect_logs([path])
     (entry,) = load_submission([path]).entries

@@ -41,12 +41,12 @@ def test_a_folder_is_searched_at_any_depth(tmp_path: Path) -> None:
     assert list_logs(collect_logs([tmp_path])) == [("rubert", name) for name in LOGS]
 
 
-def test_a_folder_of_one_task_knows_its_model(tmp_path: Path) -> None:
+def test_the_model_of_a_task_folder_is_its_parent(tmp_path: Path) -> None:
     folder = write_logs(tmp_path / "rubert") / "rcb"
     assert list_logs(collect_logs([folder])) == [("rubert", "rcb/1_1_01.jsonl")]
 
 
-def test_files_can_be_given(tmp_path: Path) -> None:
+def test_log_files_can_be_given(tmp_path: Path) -> None:
     folder = write_logs(tmp_path / "rubert")
     found = collect_logs([folder / name for name in reversed(LOGS)])
     assert list_logs(found) == [("rubert", name) for name in LOGS]
@@ -54,7 +54,7 @@ def test_files_can_be_given(tmp_path: Path) -> None:
     assert found.logs[0].run_time == 1.0
 
 
-def test_a_bare_file_name_knows_its_task_and_model(
+def test_a_bare_file_name_has_its_task_and_model(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(write_logs(tmp_path / "rubert") / "parus")
@@ -69,7 +69,7 @@ def test_messages_name_files_as_they_were_given(
     assert collect_logs([Path("parus")]).logs[0].name == "parus/1_1_01.jsonl"
 
 
-def test_a_zip_with_model_folders_tells_the_models(tmp_path: Path) -> None:
+def test_a_zip_with_model_folders_names_the_models(tmp_path: Path) -> None:
     path = write_zip(tmp_path / "all.zip", "a/parus/1_1_01.jsonl", "top/b/parus/1_1_01.jsonl")
     found = collect_logs([path])
     assert list_logs(found) == [("a", "parus/1_1_01.jsonl"), ("b", "parus/1_1_01.jsonl")]
@@ -89,7 +89,7 @@ def test_a_zip_reads_as_the_folder_it_was_made_of(tmp_path: Path) -> None:
     assert [log.samples for log in in_folder] == [log.samples for log in in_zip]
 
 
-def test_several_models_are_told_apart_and_sorted(tmp_path: Path) -> None:
+def test_several_models_are_distinguished_and_sorted(tmp_path: Path) -> None:
     paths = [write_logs(tmp_path / name, LOGS[0]) for name in ("rubert", "a-model")]
     found = collect_logs(paths)
     assert [log.model for log in found.logs] == ["a-model", "rubert"]
@@ -118,7 +118,7 @@ def test_zips_that_share_a_name_get_more_of_their_path(tmp_path: Path) -> None:
     assert second.model.startswith("theirs/logs")
 
 
-def test_files_that_are_no_finished_logs_are_remarked_on(tmp_path: Path) -> None:
+def test_files_that_are_not_finished_logs_are_remarked_on(tmp_path: Path) -> None:
     write_logs(
         tmp_path,
         "parus/1_1_01.jsonl",
@@ -135,7 +135,7 @@ def test_files_that_are_no_finished_logs_are_remarked_on(tmp_path: Path) -> None
     assert "old.jsonl: skipped, not named <task>/<input>_<batch>_<index>.jsonl" in misnamed
 
 
-def test_a_path_that_is_not_there_is_named(tmp_path: Path) -> None:
+def test_a_path_that_does_not_exist_is_named(tmp_path: Path) -> None:
     with pytest.raises(DataError, match="nowhere does not exist"):
         collect_logs([tmp_path / "nowhere"])
 

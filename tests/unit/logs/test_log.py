@@ -57,7 +57,7 @@ def test_a_line_holds_the_five_keys_in_the_order_of_the_contract(sample: Sample)
 
 @given(st.lists(samples, max_size=3))
 @settings(deadline=None)
-def test_samples_in_columns_are_those_that_were_put_in(written: list[Sample]) -> None:
+def test_samples_in_columns_equal_those_put_in(written: list[Sample]) -> None:
     many = tuple(written * 1000)
     kept = Samples(many)
     assert len(kept) == len(many)
@@ -157,7 +157,7 @@ def test_an_extra_key_is_named_with_its_line() -> None:
 
 
 @pytest.mark.parametrize("line", [b"[1, 2]\n", b"5\n", b"null\n", b'"text"\n', b"true\n"])
-def test_a_line_that_is_no_object_is_quoted(line: bytes) -> None:
+def test_a_line_that_is_not_an_object_is_quoted(line: bytes) -> None:
     with pytest.raises(DataError, match="line 2: not a JSON object") as error:
         parse_samples([GOOD, line], "x.jsonl")
     assert line.decode().strip() in str(error.value)
@@ -166,7 +166,7 @@ def test_a_line_that_is_no_object_is_quoted(line: bytes) -> None:
 @pytest.mark.parametrize(
     "line", [b"\n", b"\xff\xfe\n", b"Traceback (most recent call last):\n", b"[" * 60_000 + b"\n"]
 )
-def test_a_line_that_is_no_json_is_an_error(line: bytes) -> None:
+def test_a_line_that_is_not_json_is_an_error(line: bytes) -> None:
     with pytest.raises(DataError, match=r"^x\.jsonl, line 2: not JSON: ") as error:
         parse_samples([GOOD, line], "x.jsonl")
     assert len(str(error.value)) < 200
@@ -226,11 +226,11 @@ def test_the_index_has_two_digits() -> None:
         "",
     ],
 )
-def test_other_paths_are_no_logs(path: str) -> None:
+def test_other_paths_are_not_logs(path: str) -> None:
     assert LogPath.parse(path) is None
 
 
-def test_a_number_too_long_to_be_meant_is_no_log() -> None:
+def test_an_absurdly_long_number_is_not_a_log() -> None:
     assert LogPath.parse(f"parus/{'1' * 5000}_1_01.jsonl") is None
 
 
@@ -245,13 +245,13 @@ def test_gpu_run_time_is_from_the_first_gpu_reading() -> None:
     assert make_log(Sample(1.0, ram=5)).gpu_run_time is None
 
 
-def test_peaks_pass_over_what_was_not_measured() -> None:
+def test_peaks_ignore_what_was_not_measured() -> None:
     log = make_log(Sample(1.0, ram=5), Sample(2.0, ram=9, gpu_ram=3), Sample(3.0, ram=2))
     assert (log.ram, log.gpu_ram) == (9, 3)
     assert (make_log(Sample(1.0)).ram, make_log(Sample(1.0)).gpu_ram) == (None, None)
 
 
-def test_a_timestamp_that_goes_back_is_named_with_its_line() -> None:
+def test_a_timestamp_that_runs_backward_is_named_with_its_line() -> None:
     lines = [Sample(moment).to_line().encode() for moment in (3.0, 4.0, 2.0)]
     with pytest.raises(DataError, match=r"log\.jsonl, line 3: its timestamp is earlier"):
         parse_samples(lines, "log.jsonl")

@@ -1,4 +1,4 @@
-"""Logs and records as they are found: what cannot be read is told, not raised."""
+"""Submissions: what cannot be read is part of them, not an error."""
 
 from __future__ import annotations
 
@@ -91,7 +91,7 @@ def test_a_log_that_cannot_be_read_is_an_entry_with_its_fault(
 
 
 @pytest.mark.parametrize("keys", [1, 3000])
-def test_a_fault_is_short_and_does_nothing_to_a_terminal(folder: Path, keys: int) -> None:
+def test_a_fault_is_short_and_safe_to_print(folder: Path, keys: int) -> None:
     line = json.dumps({f"\x1b[2J{key}" + "x" * (50_000 // keys): 1 for key in range(keys)})
     write(folder, content=line + "\n")
     fault = str(load_one(folder).fault)
@@ -99,13 +99,13 @@ def test_a_fault_is_short_and_does_nothing_to_a_terminal(folder: Path, keys: int
     assert fault.isprintable()
 
 
-def test_the_other_logs_are_read_all_the_same(folder: Path) -> None:
+def test_one_bad_log_does_not_stop_the_others(folder: Path) -> None:
     write(folder, "rcb/1_1_01.jsonl", "oops")
     good, bad = load_submission([folder]).entries
     assert (good.fault, bad.log) == (None, None)
 
 
-def test_a_log_that_may_not_be_read_is_an_entry_too(folder: Path) -> None:
+def test_a_log_with_a_read_error_is_an_entry_too(folder: Path) -> None:
     (folder / "rcb").mkdir()
     (folder / "rcb" / "1_1_01.jsonl").symlink_to("/proc/self/mem")
     broken = load_submission([folder]).entries[1]
@@ -129,14 +129,14 @@ def test_a_log_that_may_not_be_read_is_an_entry_too(folder: Path) -> None:
         ('{"a": "' + "x" * 2**20 + '"}', "longer than 1 MB, too long for a record"),
     ],
 )
-def test_a_record_of_no_use_is_named(folder: Path, content: str | bytes, fault: str) -> None:
+def test_an_unusable_record_has_its_fault(folder: Path, content: str | bytes, fault: str) -> None:
     write(folder, "parus/1_1_01.json", content)
     entry = load_one(folder)
     assert entry.log is not None
     assert (entry.record, entry.record_fault) == (None, fault)
 
 
-def test_a_zip_and_the_folder_it_was_made_of_are_one_submission(folder: Path) -> None:
+def test_a_zip_is_the_same_submission_as_the_folder_it_was_made_of(folder: Path) -> None:
     write(folder, "parus/1_1_01.json", '{"task": "энергия", "energy": 1.5}')
     write(folder, "rcb/1_1_01.jsonl", "oops")
 
@@ -161,20 +161,20 @@ def test_entries_are_sorted_by_model_and_path(tmp_path: Path) -> None:
     assert submission.many_models
 
 
-def test_files_that_were_passed_over_are_remarked_on(folder: Path) -> None:
+def test_skipped_files_are_remarked_on(folder: Path) -> None:
     write(folder, "parus/1_1_02.jsonl.failed")
     (remark,) = load_submission([folder]).remarks
     assert "parus/1_1_02.jsonl.failed: skipped, a failed run" in remark
 
 
-def test_a_path_that_is_not_there_or_holds_no_log_is_an_error(tmp_path: Path) -> None:
+def test_a_path_that_does_not_exist_or_holds_no_log_is_an_error(tmp_path: Path) -> None:
     with pytest.raises(DataError, match="nowhere does not exist"):
         load_submission([tmp_path / "nowhere"])
     with pytest.raises(DataError, match="holds no log"):
         load_submission([tmp_path])
 
 
-def test_what_failed_runs_left_is_listed_with_their_records(tmp_path: Path) -> None:
+def test_failed_runs_are_listed_with_their_records(tmp_path: Path) -> None:
     write(tmp_path / "good")
     write(tmp_path / "good", "parus/2000_32_01.jsonl.failed", "")
     write(tmp_path / "good", "parus/2000_32_01.failed.json", '{"exit_code": 1}')
@@ -190,7 +190,7 @@ def test_what_failed_runs_left_is_listed_with_their_records(tmp_path: Path) -> N
     assert len(found.remarks) == 3
 
 
-def test_failed_runs_alone_are_no_submission(tmp_path: Path) -> None:
+def test_failed_runs_alone_are_not_a_submission(tmp_path: Path) -> None:
     write(tmp_path, "parus/1_1_01.jsonl.failed", "")
     with pytest.raises(DataError, match="holds no log"):
         load_submission([tmp_path])
