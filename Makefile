@@ -2,7 +2,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 INSTALLED := .venv/.installed
 EXAMPLES := .venv/.examples
-PARALLEL := -n 2 --dist loadgroup
+PARALLEL := -n 3
 
 .DEFAULT_GOAL := help
 .PHONY: help venv demo quick test lint types contracts unit benchmark build clean

@@ -53,13 +53,13 @@ _MARKS = {
     "docker": {"engine", "gpu_engine"},
 }
 """Each mark, and the fixtures that a test which bears it uses."""
-_SHARED = ("cluster", "gpu_engine", "registry", "models", "served")
-"""Fixtures that take long to set up: the tests that share one run in the same worker."""
+_SHARED = ("test_examples.py", "test_gpu_engine.py", "test_pull.py")
+"""Files whose tests share what takes long to set up, so that they run in one worker."""
 
 
-@pytest.hookimpl(wrapper=True)  # before pytest-xdist looks at the groups and pytest at the marks
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> Iterator[None]:
-    """Mark the tests by what they need, and keep together those that share what is slow to make."""
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Mark the tests by what they need, whether or not their authors thought of it."""
     for item in items:
         if isinstance(item, pytest.Function):
             for mark, fixtures in _MARKS.items():
@@ -67,20 +67,24 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> Iterator[None]:
                     item.add_marker(mark)
             if "jiant" in item.path.name:
                 item.add_marker("training")
-            if group := _choose_group(item):
-                item.add_marker(pytest.mark.xdist_group(group))
-    yield
 
 
-def _choose_group(item: pytest.Function) -> str | None:
-    """Return the name that all tests of one worker of pytest-xdist have in common, if any."""
-    shared = [name for name in _SHARED if name in item.fixturenames]
-    if shared:
-        return shared[0]
-    if "jiant" in item.path.name:  # a model that was trained serves all tests of its shape
-        shape = item.callspec.params.get("shape") if hasattr(item, "callspec") else None
-        return str(shape or "bert-tiny")
-    return None
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: object) -> object:
+    """Hand out tests one by one, and those that share something slow to set up all at once."""
+    from xdist.scheduler import LoadScopeScheduling
+
+    scheduler = LoadScopeScheduling(config, log)
+    scheduler._split_scope = _choose_group
+    return scheduler
+
+
+def _choose_group(nodeid: str) -> str:
+    """Return the name that all tests of one group have in common."""
+    file = Path(nodeid.partition("::")[0]).name
+    if "jiant" in file:  # each shape of model is trained once
+        return "gpt2-tiny" if "gpt2-tiny" in nodeid else "bert-tiny"
+    return file if file in _SHARED else nodeid
 
 
 @pytest.fixture(scope="session")
