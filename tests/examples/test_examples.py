@@ -2,14 +2,13 @@
 
 import json
 import string
-import subprocess
-import sys
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from forked import Completed, preload, run_forked
 from morocco.score.score import score_folder
 from paths import DATA
 
@@ -49,7 +48,6 @@ LABELS: dict[str, set[object]] = {
 ONE_OF_EACH_KIND = ["parus", "terra", "muserc", "rucos"]
 
 Record = dict[str, Any]
-Completed = subprocess.CompletedProcess[str]
 
 
 def split_of(task: str, split: str) -> list[Record]:
@@ -63,11 +61,11 @@ def all_splits(task: str) -> list[Record]:
     return [record for split in splits for record in split_of(task, split)]
 
 
+preload("joblib", "sklearn.feature_extraction.text", "sklearn.linear_model", "sklearn.metrics")
+
+
 def run(program: str, *args: object, records: str = "") -> Completed:
-    command = [sys.executable, str(TFIDF / program), *map(str, args)]
-    return subprocess.run(
-        command, input=records, capture_output=True, encoding="utf-8", check=False
-    )
+    return run_forked(TFIDF / program, *args, records=records)
 
 
 def lines_of(records: list[Record]) -> str:

@@ -6,7 +6,6 @@ import json
 import os
 import re
 import shutil
-import subprocess
 import sys
 from collections.abc import Iterable, Mapping
 from contextlib import redirect_stderr
@@ -31,6 +30,8 @@ import torch
 
 import random_model
 from checkpoint import load
+from forked import Completed as Completed
+from forked import preload, run_forked
 from predictor import Predictor
 from pretrained import prepare
 from records import Record
@@ -47,12 +48,14 @@ SHAPES = ("bert-tiny", "gpt2-tiny")
 TRAINED = [name for name, task in TASKS.items() if not task.weights]
 """The tasks that have weights of their own."""
 
-Completed = subprocess.CompletedProcess[str]
-
 _STEP = re.compile(r"step (\d+) of \d+: loss ([\d.]+), validation ([\d.]+)")
-_PATIENCE = 120
-"""Seconds that a run may take before it counts as hanging."""
-
+preload(
+    "torch.optim.lr_scheduler",
+    "transformers.models.auto.modeling_auto",
+    "transformers.models.auto.tokenization_auto",
+    "transformers.models.bert.modeling_bert",
+    "transformers.models.gpt2.modeling_gpt2",
+)
 torch.set_num_threads(1)  # more are no help to models as small
 
 
@@ -165,12 +168,4 @@ def predict(
 
 def run(*arguments: object, records: str = "", **environment: str) -> Completed:
     """Run main.py as its users do."""
-    return subprocess.run(
-        [sys.executable, str(JIANT / "main.py"), *map(str, arguments)],
-        input=records,
-        capture_output=True,
-        encoding="utf-8",
-        check=False,
-        timeout=_PATIENCE,
-        env={**os.environ, "OMP_NUM_THREADS": "1", **environment},
-    )
+    return run_forked(JIANT / "main.py", *arguments, records=records, env=environment)
