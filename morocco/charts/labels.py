@@ -108,8 +108,8 @@ class Scene(NamedTuple):
 def place_labels(scene: Scene, sizes: Sequence[tuple[float, float]]) -> Placing:
     """Return a label of each size (width, height) for each disc.
 
-    One after the other takes the best place that is left, those with the fewest free places first;
-    then each moves if there is a better place now.
+    Labels take the best place that is left one by one, those with the fewest free places first.
+    Then each moves if a better place has become free.
     """
     room = [_count_free_places(scene, number, size) for number, size in enumerate(sizes)]
     labels: dict[int, Label] = {}
@@ -160,9 +160,9 @@ def _list_places(
             x = circle.x + across * (distance + size[0] / 2 / most)
             y = circle.y + up * (distance + size[1] / 2 / most)
             box = _build_box(x, y, size)
-            if box.left >= area.left and box.right <= area.right:  # noqa: SIM102
-                if box.bottom >= area.bottom and box.top <= area.top:
-                    yield ring * _STEP + rank / 2, box
+            across_fits = area.left <= box.left and box.right <= area.right
+            if across_fits and area.bottom <= box.bottom and box.top <= area.top:
+                yield ring * _STEP + rank / 2, box
 
 
 def _build_box(x: float, y: float, size: tuple[float, float]) -> Box:
