@@ -28,6 +28,8 @@ COMMANDS = {
     if (command := cli.get_command(click.Context(cli), name)) is not None
 }
 OPTIONS = [param.name for param in COMMANDS["bench"].params if isinstance(param, click.Option)]
+WARNING = ("morocco: warning: ", "  ")
+"""How each line of a warning starts: its first, and those of its list."""
 
 
 @pytest.mark.parametrize("program", [MODULE, SCRIPT], ids=["module", "script"])
@@ -219,7 +221,7 @@ def test_estimates_go_to_stdout_and_doubts_to_stderr(tmp_path: Path) -> None:
     done = run("stats", write_logs(tmp_path))
     assert done.returncode == 0
     assert '"rps": 20.0' in done.stdout
-    assert all(line.startswith("morocco: warning: ") for line in done.stderr.splitlines())
+    assert all(line.startswith(WARNING) for line in done.stderr.splitlines())
 
 
 @pytest.mark.parametrize("args", [("stats",), ("--help",)])
@@ -233,7 +235,7 @@ def test_a_reader_that_has_seen_enough_causes_no_complaint(
     finally:
         os.close(writer)
     assert done.returncode in (0, 1)
-    assert all(line.startswith("morocco: warning: ") for line in done.stderr.splitlines())
+    assert all(line.startswith(WARNING) for line in done.stderr.splitlines())
 
 
 @pytest.mark.parametrize("args", [("stats",), ("--help",)])
