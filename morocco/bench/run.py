@@ -7,7 +7,6 @@ import time
 from collections.abc import Callable, Iterable
 from contextlib import AbstractContextManager, nullcontext, suppress
 from dataclasses import dataclass, field, replace
-from io import StringIO
 from pathlib import Path
 from typing import BinaryIO, Protocol, TextIO
 
@@ -24,13 +23,7 @@ from morocco.bench.outcome import (
 )
 from morocco.bench.sampling import Beats, Meter, Sampler
 from morocco.bench.streams import Streams
-from morocco.bench.writers import (
-    FileWriter,
-    LogWriter,
-    StreamWriter,
-    check_log_name,
-    open_predictions,
-)
+from morocco.bench.writers import LogWriter, check_log_name, open_log, open_predictions
 from morocco.errors import DataError, TimedOut
 from morocco.hardware.cgroup import find_cgroup
 from morocco.hardware.gpu import Gpus
@@ -110,29 +103,27 @@ def measure(
 
     `output` is the path of the log, or a stream for the samples; `predictions` is a file that
     gets what the target prints. `force` replaces both. With `catch_signals`, a signal ends the run
-    in an orderly way; for the main thread of a program. Raises a MoroccoError if the run fails.
+    in an orderly way; for the main thread of a program. MoroccoError if the run fails.
     """
-    if isinstance(output, str):
-        output = Path(output)
-    if isinstance(output, Path) and output == predictions:
-        raise DataError(f"--output and --predictions are both {output}; name two files.")
+    output = Path(output) if isinstance(output, str) else output
+    observer = observer or _SilentObserver()
+    if isinstance(output, Path):
+        if output == predictions:
+            raise DataError(f"--output and --predictions are both {output}; name two files.")
+        if warning := check_log_name(output, task, input_size, batch_size):
+            observer.warn(warning)
     records = load_records(find_data(Path(data_dir), task), input_size)
-    spec = RunSpec(target, task, records, batch_size, options or RunOptions())
-    watcher = observer or _SilentObserver()
-
-    def open_writer() -> LogWriter:
-        if not isinstance(output, Path):
-            return StreamWriter(output or StringIO())
-        warning = check_log_name(output, task, input_size, batch_size)
-        if warning is not None:
-            watcher.warn(warning)
-        return FileWriter(output, replace=force)
-
     events: Events = queue.SimpleQueue()
     if catch_signals:
         forward_signals(events.put)
-    kept = open_predictions(predictions, replace=force)
-    return run_spec(spec, open_writer, watcher, events=events, predictions=kept, on_pull=on_pull)
+    return run_spec(
+        RunSpec(target, task, records, batch_size, options or RunOptions()),
+        lambda: open_log(output, replace=force),
+        observer,
+        events=events,
+        predictions=open_predictions(predictions, replace=force),
+        on_pull=on_pull,
+    )
 
 
 def run_spec(

@@ -7,6 +7,7 @@ import json
 import os
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
+from io import StringIO
 from pathlib import Path
 from typing import Any, BinaryIO, Protocol, TextIO
 
@@ -144,6 +145,13 @@ class WarmUpWriter(FileWriter):
         with suppress(OSError):
             self._failed.unlink(missing_ok=True)
             self._failed_record.unlink(missing_ok=True)
+
+
+def open_log(output: Path | TextIO | None, *, replace: bool) -> LogWriter:
+    """Return the writer for a file or a stream; the samples go nowhere for None."""
+    if isinstance(output, Path):
+        return FileWriter(output, replace=replace)
+    return StreamWriter(output or StringIO())
 
 
 def check_log_name(path: Path, task: str, input_size: int, batch_size: int) -> str | None:

@@ -9,7 +9,10 @@ from pathlib import Path
 import pytest
 from conftest import metronome_process
 
-from runs import Bench, parse, read_failed_record, read_record, until
+from morocco.bench.run import measure
+from morocco.errors import DataError, TargetError
+from morocco.targets.options import RunOptions
+from runs import Bench, parse, read_failed_record, read_log, read_record, until
 
 TELL_ENVIRONMENT = "import json, os, sys; sys.stdin.read(); print(json.dumps(dict(os.environ)))"
 
@@ -97,3 +100,38 @@ def test_the_predictions_may_lack_the_last_newline(bench: Bench, log: Path, tmp_
     kept = tmp_path / "predictions.jsonl"
     bench("exec:sh -c 'cat | head -c -1'", "-o", log, "--predictions", kept).succeeds()
     assert read_record(log)["predictions"]["count"] == len(parse(kept.read_text())) == 100
+
+
+# From Python
+
+
+def test_a_program_can_measure_too(data_dir: Path, log: Path) -> None:
+    record = measure(
+        metronome_process("--hang 0.7"),
+        data_dir,
+        "parus",
+        input_size=100,
+        batch_size=32,
+        output=str(log),
+        options=RunOptions(rate=10),
+    )
+    assert (record.exit_code, record.records_fed, record.prediction_count) == (0, 100, 100)
+    assert read_record(log)["run_time"] == record.run_time
+    assert len(read_log(log)) >= 7
+
+
+def test_a_program_may_want_the_record_alone(data_dir: Path) -> None:
+    record = measure(metronome_process(""), str(data_dir), "parus", input_size=3)
+    assert (record.records_fed, record.batch_size) == (3, 128)
+
+
+def test_a_program_gets_the_failure_of_a_run_with_what_the_target_logged(data_dir: Path) -> None:
+    with pytest.raises(TargetError) as raised:
+        measure(metronome_process("--exit-code 3 --say out-of-luck"), data_dir, "parus")
+    assert raised.value.cause == "exit code 3"
+    assert raised.value.quoted[-1] == "out-of-luck"
+
+
+def test_log_and_predictions_need_two_files(data_dir: Path, log: Path) -> None:
+    with pytest.raises(DataError, match=str(log)):
+        measure(metronome_process(""), data_dir, "parus", output=log, predictions=log)
