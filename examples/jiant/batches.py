@@ -1,12 +1,17 @@
-"""Rows of tokens as batches: of like length, padded to the longest."""
+"""Rows of tokens as padded batches of similar length, for a window of consecutive records.
 
-from collections.abc import Iterator, Sequence
+Imports no PyTorch, so that the process that reads the input starts at once.
+"""
+
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from tokens import Row
+from records import Example
+from tokens import Row, Tokens
 
 Ints = NDArray[np.int32]
 
@@ -53,3 +58,44 @@ def make_batch(rows: Sequence[Row], numbers: Sequence[int]) -> Batch:
         seconds=np.array([row.second for row in rows], np.int32),
         spans=np.array([row.spans for row in rows], np.int32).reshape(len(rows), -1, 2),
     )
+
+
+_RECORDS = 4096
+"""Of one window, at most: enough to sort, few enough for a long input to stream."""
+_PASSES = 16_384
+"""Of one window, about: a record of RuCoS has dozens."""
+
+
+class Asked(NamedTuple):
+    """What a prediction needs to know of its record."""
+
+    idx: object
+    keys: Sequence[object]
+    passes: int
+
+
+class Window(NamedTuple):
+    """Some consecutive records, as batches of any order."""
+
+    asked: Sequence[Asked]
+    batches: Sequence[Batch]
+
+
+def make_windows(examples: Iterable[Example], tokens: Tokens, batch_size: int) -> Iterator[Window]:
+    """Yield the records tokenised, and within each window sorted by length and batched."""
+    for group in _split(examples):
+        asked = [Asked(one.idx, one.keys, len(one.passes)) for one in group]
+        yield Window(asked, list(batch_by_length(tokens.encode(group), batch_size)))
+
+
+def _split(examples: Iterable[Example]) -> Iterator[list[Example]]:
+    group: list[Example] = []
+    passes = 0
+    for example in examples:
+        group.append(example)
+        passes += len(example.passes)
+        if len(group) >= _RECORDS or passes >= _PASSES:
+            yield group
+            group, passes = [], 0
+    if group:
+        yield group

@@ -12,12 +12,12 @@ from itertools import takewhile
 from pathlib import Path
 from typing import IO
 
-from errors import ExampleError
-from files import model_files, weight_files
+from models import model_files, weight_files
+from records import ExampleError
 from tasks import Task
 
 _HERE = Path(__file__).parent
-_NOT_SERVED = {"dataset.py", "image.py", "pretrained.py", "random_model.py", "training.py"}
+_NOT_SERVED = {"image.py", "random_model.py", "training.py"}
 """What an image has no use for."""
 _CPU_BASE, _CPU_TORCH = "python:3.11-slim", "torch==2.13.0"
 _SLACK = 2**20

@@ -6,8 +6,8 @@ import sys
 from importlib.util import find_spec
 from pathlib import Path
 
-from errors import ExampleError
 from models import MODELS
+from records import ExampleError
 from tasks import TASKS, find_task
 
 _DTYPES = ("auto", "float32", "float16", "bfloat16")
@@ -33,7 +33,7 @@ def main() -> None:
 
 def _train(args: argparse.Namespace) -> None:
     task = find_task(args.task)
-    from training import Plan, train  # which takes seconds
+    from training import Plan, train
 
     plan = Plan(args.model, args.seed, args.learning_rate, args.steps, args.device, args.force)
     train(plan, task, args.out_dir, args.data_dir)

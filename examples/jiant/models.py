@@ -1,7 +1,19 @@
-"""The models, one row each, and what those of one architecture have in common."""
+"""The models, one row each; what an architecture needs; where a trained model keeps its files.
+
+OUT_DIR/model.json                what all tasks share
+OUT_DIR/tokenizer.json
+OUT_DIR/<task>/config.json        the encoder, as Transformers keeps it
+OUT_DIR/<task>/model.safetensors
+OUT_DIR/<task>/head.safetensors
+OUT_DIR/<task>/training.json      how it was trained, and how well it validated
+"""
 
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Literal
+
+from records import ExampleError
+from tasks import Task
 
 Pooling = Literal["first", "max"]
 """How the states of the tokens become one: that of the first token, or the maximum over all."""
@@ -49,3 +61,27 @@ MODELS = {
     "rugpt3-medium": Model("ai-forever/rugpt3medium_based_on_gpt2"),
     "rugpt3-large": Model("ai-forever/rugpt3large_based_on_gpt2"),
 }
+
+
+SETTINGS, TOKENIZER = "model.json", "tokenizer.json"
+CONFIG, ENCODER, HEAD = "config.json", "model.safetensors", "head.safetensors"
+TRAINING = "training.json"
+
+
+def model_files(out_dir: Path) -> list[Path]:
+    """Return what all tasks of a model share; ExampleError where it is not there."""
+    return [_need(out_dir / name, "MODEL TASK", out_dir) for name in (SETTINGS, TOKENIZER)]
+
+
+def weight_files(out_dir: Path, task: Task) -> list[Path]:
+    """Return the weights that answer a task; ExampleError where one is missing."""
+    folder = out_dir / task.trained_as
+    names = (CONFIG, ENCODER, HEAD)
+    return [_need(folder / name, f"MODEL {task.trained_as}", out_dir) for name in names]
+
+
+def _need(path: Path, what: str, out_dir: Path) -> Path:
+    if not path.is_file():
+        train = f"python main.py train {what} {out_dir} DATA_DIR"
+        raise ExampleError(f"there is no {path}; train it with: {train}")
+    return path

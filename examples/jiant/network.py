@@ -1,13 +1,35 @@
-"""The pretrained encoder with a head for one task on top."""
+"""The encoder with a head for one task, from the hub or from the files of a trained model."""
 
+import json
+import shutil
+import textwrap
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
 
 import torch
+from huggingface_hub.utils import logging as hub_logging
+from safetensors.torch import load_file, save_file
+from tokenizers import Tokenizer
 from torch import Tensor, nn
-from transformers import PreTrainedModel
+from transformers import AutoConfig, AutoModel, AutoTokenizer, PreTrainedModel
+from transformers.utils import logging
 
-from models import Family, Pooling
+from models import (
+    FAMILIES,
+    HEAD,
+    MAX_LENGTH,
+    MODELS,
+    TRAINING,
+    Family,
+    Model,
+    Pooling,
+    weight_files,
+)
+from records import ExampleError
 from tasks import Task
+from tokens import Settings, Tokens
 
 _DROPOUT = 0.1
 _PROJECTED = 512
@@ -104,3 +126,123 @@ def _mean(states: Tensor, inside: Tensor) -> Tensor:
     """Return the mean state of each span (B, S, d)."""
     weights = inside.to(states.dtype)
     return torch.einsum("bsl,bld->bsd", weights / weights.sum(-1, keepdim=True), states)
+
+
+logging.set_verbosity_error()  # type: ignore[no-untyped-call]
+logging.disable_progress_bar()  # type: ignore[no-untyped-call]
+hub_logging.set_verbosity_error()  # type: ignore[no-untyped-call]
+
+
+def load_pretrained(source: str) -> PreTrainedModel:
+    """Return the encoder of a model on the hub, or in a folder; ExampleError says why not."""
+    try:
+        encoder, _ = _load_encoder(source, dtype=torch.float32)  # whatever it was published in
+        return encoder
+    except Exception as error:  # what a broken file raises depends on its format
+        raise ExampleError(
+            f"cannot load the pretrained model {source}; where the hub cannot be reached, give a "
+            f"folder that holds it ({_shorten(error)})"
+        ) from error
+
+
+def save(network: Network, training: Mapping[str, Any], folder: Path) -> None:
+    """Write the weights of a task to where they wait until its training has ended."""
+    part = _part(folder)
+    shutil.rmtree(part, ignore_errors=True)
+    network.encoder.save_pretrained(part, max_shard_size="1TB")  # always one file
+    save_file(network.head.state_dict(), part / HEAD)
+    text = json.dumps(training, ensure_ascii=False, indent=2)
+    (part / TRAINING).write_text(text + "\n", encoding="utf-8")
+
+
+def publish(folder: Path) -> None:
+    """Put the weights that were saved last in their place: the training has ended."""
+    shutil.rmtree(folder, ignore_errors=True)
+    _part(folder).rename(folder)
+
+
+def _part(folder: Path) -> Path:
+    return folder.with_name(f".{folder.name}.part")
+
+
+def load(out_dir: Path, task: Task, settings: Settings, dtype: torch.dtype) -> Network:
+    """Return the trained network of a task; ExampleError says which file is missing or broken."""
+    _, _, head = weight_files(out_dir, task)
+    folder = head.parent
+    try:
+        encoder, surplus = _load_encoder(str(folder), dtype=dtype, local_files_only=True)
+        _check_weights(surplus, "too many")
+        network = Network(encoder, task, FAMILIES[settings.family], settings.pooling)
+        network.head.load_state_dict(load_file(head))
+    except Exception as error:  # what a broken file raises depends on where it is broken
+        raise ExampleError(
+            f"the weights in {folder} are broken: {_shorten(error)}; copy or train them again"
+        ) from error
+    return network.eval()
+
+
+def _load_encoder(source: str, **options: Any) -> tuple[PreTrainedModel, Collection[str]]:
+    """Return an encoder, and the weights that it has no place for; ValueError if it lacks one."""
+    config = AutoConfig.from_pretrained(source, **options)
+    if config.model_type not in FAMILIES:
+        families = " or ".join(FAMILIES)
+        raise ValueError(f"it is of the architecture {config.model_type}, not {families}")
+    if config.model_type == "bert":
+        options["add_pooling_layer"] = False  # the head pools by itself
+    encoder, info = AutoModel.from_pretrained(
+        source, attn_implementation="sdpa", output_loading_info=True, **options
+    )
+    _check_weights(info["missing_keys"], "missing")  # they would be made up at random
+    return encoder, info["unexpected_keys"]
+
+
+def _check_weights(names: Collection[str], fault: str) -> None:
+    if names:
+        raise ValueError(f"{len(names)} weights are {fault}, the first is {min(names)}")
+
+
+def _shorten(error: BaseException) -> str:
+    return textwrap.shorten(str(error), 200).rstrip(".")
+
+
+def prepare(name: str, out_dir: Path) -> tuple[PreTrainedModel, Tokens]:
+    """Return the encoder and the tokens of a model; the latter from OUT_DIR if they are there.
+
+    ExampleError where there is no such model, or OUT_DIR holds another one.
+    """
+    known = MODELS.get(name)
+    if known is None and not Path(name).is_dir():
+        raise ExampleError(f"there is no model {name!r}; give {', '.join(MODELS)}, or a folder")
+    tokens = Tokens.load(out_dir) if Tokens.are_in(out_dir) else None
+    if tokens and tokens.settings.model != name:
+        there = tokens.settings.model
+        raise ExampleError(f"{out_dir} holds {there}; give {name} a folder of its own")
+    source = known.hub if known else name
+    encoder = load_pretrained(source)
+    tokens = tokens or _make_tokens(source, encoder, known, name)
+    size = tokens.tokenizer.get_vocab_size(with_added_tokens=True)
+    if size > encoder.config.vocab_size:
+        encoder.resize_token_embeddings(size, mean_resizing=False)
+    return encoder, tokens
+
+
+def _make_tokens(source: str, encoder: PreTrainedModel, known: Model | None, name: str) -> Tokens:
+    family, positions = encoder.config.model_type, encoder.config.max_position_embeddings
+    pooling = known.pooling if known else "max"
+    settings = Settings(name, family, pooling, min(MAX_LENGTH, positions))
+    # Those of the table are all cased; not every repository says so, and then letters lose accents.
+    options = {"do_lower_case": False} if known else {}
+    return Tokens(_load_tokenizer(source, FAMILIES[family], options), settings)
+
+
+def _load_tokenizer(source: str, family: Family, options: Mapping[str, bool]) -> Tokenizer:
+    """Return the fast tokenizer of a model; boundary tokens that it lacks are added to it."""
+    try:
+        fast = AutoTokenizer.from_pretrained(source, **options)
+        if fast.get_vocab().keys() <= set(fast.all_special_tokens):  # no file is no error to it
+            raise ValueError("it has no vocabulary")
+    except Exception as error:  # what a missing file raises depends on the tokenizer
+        raise ExampleError(f"cannot load the tokenizer of {source}: {error}") from error
+    tokenizer: Tokenizer = fast.backend_tokenizer
+    tokenizer.add_special_tokens([family.start, family.between, family.end])
+    return tokenizer

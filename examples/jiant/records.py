@@ -1,9 +1,15 @@
-"""From a record to the texts that the model reads: one function for each shape of record."""
+"""Records as they come, line by line, and the texts the model reads of each task's record."""
 
+import json
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
+
+
+class ExampleError(Exception):
+    """What the user can put right, told in one line."""
+
 
 Record = dict[str, Any]
 
@@ -129,3 +135,35 @@ def _find(text: str, words: str, index: int) -> Span:
         last = places[index : index + len(words.split())][-1]
         found = [(near, last[1])]
     return Span(0, *min(found, key=lambda place: abs(place[0] - near)))
+
+
+T = TypeVar("T")
+
+_BOM = b"\xef\xbb\xbf"
+_SURROGATE = re.compile(rb"\\u[dD]")
+
+
+def read_lines(lines: Iterable[bytes], name: str, take: Callable[[Record], T]) -> Iterator[T]:
+    """Yield what `take` makes of each record; ExampleError names the line where it fails."""
+    for number, line in enumerate(lines, start=1):
+        text = line.removeprefix(_BOM).strip()
+        if not text:
+            continue
+        try:
+            yield take(_parse(text))
+        except KeyError as error:
+            raise ExampleError(f"{name}, line {number}: there is no field {error}") from error
+        except (IndexError, TypeError, ValueError) as error:
+            raise ExampleError(f"{name}, line {number}: {error}") from error
+
+
+def _parse(text: bytes) -> Record:
+    try:
+        record = json.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise ValueError(f"not JSON ({error})") from error
+    if _SURROGATE.search(text):  # half of a pair is no text: neither tokenised nor printed
+        json.dumps(record, ensure_ascii=False).encode()
+    if not isinstance(record, dict):
+        raise ValueError("not a JSON object")
+    return record

@@ -4,8 +4,8 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from answers import Answer, Choice, Entity, Label, Marks
-from errors import ExampleError
 from records import (
+    ExampleError,
     Reader,
     read_answers,
     read_choices,

@@ -8,10 +8,8 @@ from typing import NamedTuple
 
 from tokenizers import Encoding, Tokenizer
 
-from errors import ExampleError
-from files import SETTINGS, TOKENIZER, model_files
-from models import FAMILIES, Family, Pooling
-from records import Example, Pass, Span
+from models import FAMILIES, SETTINGS, TOKENIZER, Family, Pooling, model_files
+from records import Example, ExampleError, Pass, Span
 
 
 @dataclass(frozen=True)

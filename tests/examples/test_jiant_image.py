@@ -15,17 +15,16 @@ from conftest import BASE
 from docker import DockerClient
 
 import jiant_models as jiant
-from errors import ExampleError
 from image import check_size
+from records import ExampleError
 from runs import Bench, read_record
 
 NAME = f"morocco-tests-{uuid4().hex}"
 CONFINED = ("--rm", "--interactive", "--network", "none", "--read-only", "--tmpfs", "/tmp")
 HOLDS = """
-answers.py batches.py checkpoint.py devices.py errors.py feeder.py files.py lines.py main.py
-model/model.json model/terra/config.json model/terra/head.safetensors
-model/terra/model.safetensors model/tokenizer.json models.py network.py predictor.py records.py
-requirements.txt serving.py tasks.py tokens.py windows.py
+answers.py batches.py main.py model/model.json model/terra/config.json
+model/terra/head.safetensors model/terra/model.safetensors model/tokenizer.json models.py network.py
+predictor.py records.py requirements.txt serving.py tasks.py tokens.py
 """
 
 

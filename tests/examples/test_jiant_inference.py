@@ -15,18 +15,17 @@ import pytest
 import torch
 from safetensors.torch import load_file, save_file
 
+import batches
 import jiant_models as jiant
-import windows
-from checkpoint import load
-from dataset import read_split, value
-from devices import choose_device, choose_dtype
-from errors import ExampleError
 from jiant_models import Completed
-from records import Record
+from network import load
+from predictor import choose_device, choose_dtype
+from records import ExampleError, Record
 from runs import PATIENCE, until
 from tasks import TASKS
 from tokens import Tokens
 from toys import lines_of
+from training import read_split, value
 
 SEALED = """
 import runpy, sys
@@ -99,9 +98,9 @@ def test_several_windows_answer_as_one_does(
 ) -> None:
     out_dir, records = out_dir_of("bert-tiny", task), mixed_records(task)
     whole = jiant.predict(out_dir, task, records)
-    monkeypatch.setattr(windows, limit, 5)
+    monkeypatch.setattr(batches, limit, 5)
     tokens = Tokens.load(out_dir)
-    assert len(list(windows.make_windows(map(TASKS[task].read, records), tokens, 8))) > 2
+    assert len(list(batches.make_windows(map(TASKS[task].read, records), tokens, 8))) > 2
     assert jiant.predict(out_dir, task, records) == whole
 
 

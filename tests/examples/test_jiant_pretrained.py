@@ -11,7 +11,7 @@ from transformers import BertConfig, BertForPreTraining, GPT2LMHeadModel
 import jiant_models as jiant
 import models
 from models import FAMILIES, Model
-from pretrained import prepare
+from network import prepare
 from records import Example, Pass
 
 WORDS = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "Ёж", "еж", "спит", "й", "и"]

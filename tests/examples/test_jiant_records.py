@@ -8,15 +8,13 @@ from typing import Any
 import numpy as np
 import pytest
 
-from dataset import Labelled, read_split, split_units, value
-from errors import ExampleError
-from lines import read_lines
 from morocco import tasks
 from morocco.score.answers import SCHEMAS
 from paths import DATA
-from records import Example, Pass, Record, Span
+from records import Example, ExampleError, Pass, Record, Span, read_lines
 from tasks import TASKS, find_task
 from toys import write_records
+from training import Labelled, read_split, split_units, value
 
 PASSAGE = "Иван Петров, мэр Твери, уехал.\n@highlight\nИван Петров вернётся."
 RECORDS: dict[str, Record] = {

@@ -9,10 +9,9 @@ from tokenizers import Encoding, Tokenizer
 
 import jiant_models as jiant
 from batches import batch_by_length
-from errors import ExampleError
 from models import FAMILIES
-from pretrained import prepare
-from records import Example, Pass, Span
+from network import prepare
+from records import Example, ExampleError, Pass, Span
 from tokens import Row, Settings, Tokens, boundary_ids, share_room
 
 FILLER = ["вчера", "утром", "старый", "сосед", "долго", "искал", "новый", "дом", "около", "реки"]

@@ -16,16 +16,16 @@ from safetensors.torch import load_file, save_file
 
 import jiant_models as jiant
 import training
-from checkpoint import load, load_pretrained
-from dataset import read_split, value
-from devices import to_device
-from errors import ExampleError
+from batches import make_windows
 from jiant_models import Completed, Trained
 from models import MODELS, Model
+from network import load, load_pretrained
+from predictor import to_device
+from records import ExampleError
 from tasks import TASKS, Task
 from tokens import Tokens
 from toys import write_records
-from windows import make_windows
+from training import read_split, value
 
 GOOD = 0.95
 """A validation metric that is not reached by guessing; the rules of the toys allow 1."""

@@ -29,17 +29,16 @@ if not (find_spec("torch") and find_spec("transformers")):
 import torch
 
 import random_model
-from checkpoint import load
+from batches import make_windows
 from forked import Completed as Completed
 from forked import preload, run_forked
+from network import load, prepare
 from predictor import Predictor
-from pretrained import prepare
 from records import Record
 from tasks import TASKS, Task
 from tokens import Tokens
 from toys import write_toys
 from training import Plan, train
-from windows import make_windows
 
 JIANT = Path(random_model.__file__).parent
 DATA = JIANT.with_name("data")
