@@ -1,6 +1,6 @@
-"""What a task asks for: what its labels mean to the head, and how scores become a prediction.
+"""The forms of a prediction: what labels mean to the head, and how scores become a prediction.
 
-Scores are what the head says of one record: an array (passes, outputs).
+Scores are the output of the head for one record: an array (passes, outputs).
 """
 
 from collections.abc import Hashable, Sequence
@@ -17,21 +17,21 @@ Scores = NDArray[np.float32]
 Keys = Sequence[Any]
 
 _ROUNDING = 1e-4
-"""What the scores of two passes of the same tokens may differ by: it depends on the batch."""
+"""How much the scores of two passes of the same tokens may differ, depending on the batch."""
 
 
 class Answer(Protocol):
-    """One of the four forms that a prediction has."""
+    """One of the four forms of a prediction."""
 
     @property
     def outputs(self) -> int:
-        """How many numbers the head gives for a pass."""
+        """How many numbers the head returns per pass."""
 
     def targets(self, record: Record, keys: Keys) -> list[int]:
         """Return which output is right: for each pass, or of all passes where outputs is 1."""
 
     def predict(self, scores: Scores, keys: Keys) -> Record:
-        """Return the prediction, less its `idx`."""
+        """Return the prediction without its `idx`."""
 
 
 @dataclass(frozen=True)
@@ -49,7 +49,7 @@ class Label:
         for number, known in enumerate(self.labels):
             if type(label) is type(known) and label == known:
                 return [number]
-        raise ValueError(f"`label` is {label!r}, none of {', '.join(map(str, self.labels))}")
+        raise ValueError(f"`label` is {label!r}, not one of {', '.join(map(str, self.labels))}")
 
     def predict(self, scores: Scores, keys: Keys) -> Record:  # noqa: ARG002
         return {"label": self.labels[int(scores[0].argmax())]}
@@ -70,7 +70,7 @@ class Choice:
 
 @dataclass(frozen=True)
 class Marks:
-    """Right or wrong for each pass, told question by question: MuSeRC."""
+    """Right or wrong for each pass, grouped by question: MuSeRC."""
 
     outputs: int = 2
 
@@ -89,7 +89,7 @@ class Marks:
 
 @dataclass(frozen=True)
 class Entity:
-    """The name that is most likely right: RuCoS."""
+    """The most likely name: RuCoS."""
 
     outputs: int = 2
 
@@ -98,7 +98,7 @@ class Entity:
         return [int(name in right) for name in keys]
 
     def predict(self, scores: Scores, keys: Keys) -> Record:
-        # The difference orders as the probability does, and does not round to 1.
+        # The difference sorts like the probability, but does not round to 1.
         return {"label": keys[_first_of_best(scores[:, 1] - scores[:, 0])]}
 
 

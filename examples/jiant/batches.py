@@ -1,4 +1,4 @@
-"""Rows of tokens as padded batches of similar length, for a window of consecutive records.
+"""Rows of tokens as padded batches of similar length, window by window.
 
 Imports no PyTorch, so that the process that reads the input starts at once.
 """
@@ -21,13 +21,13 @@ class Batch:
     """What the model reads at once: B passes of at most L tokens."""
 
     numbers: Ints
-    """(B,) Which rows these are."""
+    """(B,) The numbers of these rows."""
     ids: Ints
     """(B, L), padded with zeros."""
     lengths: Ints
     """(B,)"""
     seconds: Ints
-    """(B,) Where the second text begins."""
+    """(B,) Where the second text starts."""
     spans: Ints
     """(B, S, 2), with S spans in each pass of the task."""
 
@@ -38,7 +38,7 @@ class Batch:
 
 
 def batch_by_length(rows: Sequence[Row], batch_size: int) -> Iterator[Batch]:
-    """Yield all rows in batches, the longest first: what does not fit fails at once."""
+    """Yield all rows in batches, the longest first, so that running out of memory shows at once."""
     order = sorted(range(len(rows)), key=lambda number: -len(rows[number].ids))
     for start in range(0, len(order), batch_size):
         numbers = order[start : start + batch_size]
@@ -46,7 +46,7 @@ def batch_by_length(rows: Sequence[Row], batch_size: int) -> Iterator[Batch]:
 
 
 def make_batch(rows: Sequence[Row], numbers: Sequence[int]) -> Batch:
-    """Return one batch of rows that have these numbers."""
+    """Return one batch of rows with these numbers."""
     lengths = [len(row.ids) for row in rows]
     ids = np.zeros((len(rows), max(lengths)), np.int32)
     for line, row in zip(ids, rows, strict=True):
@@ -61,13 +61,13 @@ def make_batch(rows: Sequence[Row], numbers: Sequence[int]) -> Batch:
 
 
 _RECORDS = 4096
-"""Of one window, at most: enough to sort, few enough for a long input to stream."""
+"""The most per window: enough to sort by length, few enough to stream a long input."""
 _PASSES = 16_384
-"""Of one window, about: a record of RuCoS has dozens."""
+"""About as many per window: a record of RuCoS has dozens."""
 
 
 class Asked(NamedTuple):
-    """What a prediction needs to know of its record."""
+    """What a prediction needs from its record."""
 
     idx: object
     keys: Sequence[object]
@@ -75,7 +75,7 @@ class Asked(NamedTuple):
 
 
 class Window(NamedTuple):
-    """Some consecutive records, as batches of any order."""
+    """Consecutive records, as batches in any order."""
 
     asked: Sequence[Asked]
     batches: Sequence[Batch]

@@ -1,4 +1,4 @@
-"""Six baseline models of Russian SuperGLUE: train them, serve them, pack them in images."""
+"""Six baseline models of Russian SuperGLUE: train, serve and pack them in images."""
 
 import argparse
 import os
@@ -24,7 +24,7 @@ def main() -> None:
         sys.exit(f"main.py: {error.name} is not installed; {install}")
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        sys.exit(1)  # who reads the predictions has had enough
+        sys.exit(1)  # the reader of the predictions has closed the pipe
     except OSError as error:
         sys.exit(f"main.py: {error.filename or ''}: {error.strerror or error}")
     except KeyboardInterrupt:
@@ -46,7 +46,7 @@ def _infer(args: argparse.Namespace) -> None:
 
 
 def _eval(args: argparse.Namespace) -> None:
-    """Become `morocco score`: its output and its exit code are the answer."""
+    """Become `morocco score`: its output and exit code are the answer."""
     if find_spec("morocco") is None:
         raise ModuleNotFoundError(name="morocco")
     command = [sys.executable, "-m", "morocco", "score", args.task, args.predictions, args.gold]
@@ -73,18 +73,18 @@ def _parser() -> argparse.ArgumentParser:
 def _add_train(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("model", help=f"{', '.join(MODELS)}, or a folder that holds a model")
     _add_task(parser)
-    parser.add_argument("out_dir", type=Path, help="of this model; each task has a folder in it")
-    parser.add_argument("data_dir", type=Path, help="the folder that holds DaNetQA, RCB, …")
+    parser.add_argument("out_dir", type=Path, help="of this model, with a folder per task")
+    parser.add_argument("data_dir", type=Path, help="the folder with DaNetQA, RCB, …")
     parser.add_argument("--seed", type=int, default=0, help="default: 0")
-    parser.add_argument("--steps", type=_positive, help="fewer, or more, than the task's own")
+    parser.add_argument("--steps", type=_positive, help="instead of the number for the task")
     parser.add_argument("--learning-rate", type=_rate, default=1e-5, help="default: 1e-5")
-    parser.add_argument("--force", action="store_true", help="replace weights that are there")
+    parser.add_argument("--force", action="store_true", help="replace existing weights")
     _add_device(parser)
     parser.set_defaults(run=_train)
 
 
 def _add_infer(parser: argparse.ArgumentParser) -> None:
-    # In a container the two folders are known, and `docker run IMAGE --batch-size 32` is enough.
+    # In a container both are set, so `docker run IMAGE --batch-size 32` is enough.
     known = os.environ.get("OUT_DIR"), os.environ.get("TASK")
     parser.add_argument(
         "out_dir", type=Path, nargs="?" if known[0] else None, default=known[0], help="of train"
@@ -94,7 +94,10 @@ def _add_infer(parser: argparse.ArgumentParser) -> None:
         "--batch-size", type=_positive, default=128, help="passes at a time; default: 128"
     )
     parser.add_argument(
-        "--dtype", choices=_DTYPES, default="auto", help="default: float16 where the GPU gains"
+        "--dtype",
+        choices=_DTYPES,
+        default="auto",
+        help="default: float16 on GPUs that gain from it",
     )
     _add_device(parser)
     parser.set_defaults(run=_infer)

@@ -16,15 +16,15 @@ from records import ExampleError
 from tasks import Task
 
 Pooling = Literal["first", "max"]
-"""How the states of the tokens become one: that of the first token, or the maximum over all."""
+"""How the states of all tokens become one: the state of the first token, or the maximum."""
 
 MAX_LENGTH = 256
-"""Tokens of one pass, the boundary tokens among them."""
+"""Tokens per pass, including the boundary tokens."""
 
 
 @dataclass(frozen=True)
 class Family:
-    """How models of one architecture want their input."""
+    """The input that models of one architecture expect."""
 
     start: str
     """The token before the first text."""
@@ -33,9 +33,9 @@ class Family:
     end: str
     """The token after the last text."""
     segments: bool
-    """Whether each token is told which of the texts it belongs to."""
+    """Whether the model is given the text that each token belongs to."""
     causal: bool
-    """Whether a token sees only those before it; padding behind it is then never seen."""
+    """Whether a token sees only earlier ones, so that padding after it is never seen."""
 
 
 @dataclass(frozen=True)
@@ -69,12 +69,12 @@ TRAINING = "training.json"
 
 
 def model_files(out_dir: Path) -> list[Path]:
-    """Return what all tasks of a model share; ExampleError where it is not there."""
+    """Return the files that all tasks of a model share; ExampleError if one is missing."""
     return [_need(out_dir / name, "MODEL TASK", out_dir) for name in (SETTINGS, TOKENIZER)]
 
 
 def weight_files(out_dir: Path, task: Task) -> list[Path]:
-    """Return the weights that answer a task; ExampleError where one is missing."""
+    """Return the weight files for a task; ExampleError if one is missing."""
     folder = out_dir / task.trained_as
     names = (CONFIG, ENCODER, HEAD)
     return [_need(folder / name, f"MODEL {task.trained_as}", out_dir) for name in names]

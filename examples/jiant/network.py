@@ -31,6 +31,10 @@ from records import ExampleError
 from tasks import Task
 from tokens import Settings, Tokens
 
+logging.set_verbosity_error()  # type: ignore[no-untyped-call]
+logging.disable_progress_bar()  # type: ignore[no-untyped-call]
+hub_logging.set_verbosity_error()  # type: ignore[no-untyped-call]
+
 _DROPOUT = 0.1
 _PROJECTED = 512
 
@@ -44,11 +48,11 @@ class Inputs:
     seconds: Tensor
     spans: Tensor
     is_padded: bool
-    """Known to the host, so that nothing waits for the device to tell."""
+    """Kept on the host, so that nothing waits for the device."""
 
 
 class Network(nn.Module):
-    """From a batch of passes to the scores of their candidates."""
+    """Computes the scores of the candidates of a batch of passes."""
 
     def __init__(
         self, encoder: PreTrainedModel, task: Task, family: Family, pooling: Pooling
@@ -60,7 +64,7 @@ class Network(nn.Module):
         self.head = Head(encoder.config.hidden_size, task, pooling)
 
     def forward(self, inputs: Inputs) -> Tensor:
-        """Return the scores (B, outputs), float32 whatever the encoder computes in."""
+        """Return the scores (B, outputs) in float32, whatever the precision of the encoder."""
         positions = torch.arange(inputs.ids.shape[1], device=inputs.ids.device)
         real = positions < inputs.lengths[:, None]
         arguments: dict[str, object] = {}
@@ -69,16 +73,16 @@ class Network(nn.Module):
         else:
             arguments["use_cache"] = False
         if inputs.is_padded and not self.family.causal:
-            # In the shape that attention takes it in: a plain mask would be looked at on the host.
+            # In the shape attention needs: a plain mask would be inspected on the host.
             arguments["attention_mask"] = real[:, None, None, :]
         states = self.encoder(input_ids=inputs.ids, **arguments).last_hidden_state
-        # Few operations, whose last digits decide: half precision would win nothing here.
+        # Few operations whose last digits matter: half precision would gain nothing here.
         scores: Tensor = self.head(self.dropout(states).float(), real, positions, inputs.spans)
         return scores
 
 
 class Head(nn.Module):
-    """What a task looks at, and a linear layer on that."""
+    """A linear layer on the part of the states that the task looks at."""
 
     def __init__(self, size: int, task: Task, pooling: Pooling) -> None:
         super().__init__()
@@ -102,7 +106,7 @@ class Head(nn.Module):
 
 
 class SpanAttention(nn.Module):
-    """A projection, and the mean over a span by weights that are learnt (Lee et al. 2017)."""
+    """A projection, and its mean over a span by learnt weights (Lee et al. 2017)."""
 
     def __init__(self, size: int) -> None:
         super().__init__()
@@ -128,15 +132,10 @@ def _mean(states: Tensor, inside: Tensor) -> Tensor:
     return torch.einsum("bsl,bld->bsd", weights / weights.sum(-1, keepdim=True), states)
 
 
-logging.set_verbosity_error()  # type: ignore[no-untyped-call]
-logging.disable_progress_bar()  # type: ignore[no-untyped-call]
-hub_logging.set_verbosity_error()  # type: ignore[no-untyped-call]
-
-
 def load_pretrained(source: str) -> PreTrainedModel:
-    """Return the encoder of a model on the hub, or in a folder; ExampleError says why not."""
+    """Load the encoder of a model on the hub or in a folder; ExampleError says why it cannot."""
     try:
-        encoder, _ = _load_encoder(source, dtype=torch.float32)  # whatever it was published in
+        encoder, _ = _load_encoder(source, dtype=torch.float32)  # whatever its published precision
         return encoder
     except Exception as error:  # what a broken file raises depends on its format
         raise ExampleError(
@@ -146,7 +145,7 @@ def load_pretrained(source: str) -> PreTrainedModel:
 
 
 def save(network: Network, training: Mapping[str, Any], folder: Path) -> None:
-    """Write the weights of a task to where they wait until its training has ended."""
+    """Write the weights of a task to a hidden folder until its training has finished."""
     part = _part(folder)
     shutil.rmtree(part, ignore_errors=True)
     network.encoder.save_pretrained(part, max_shard_size="1TB")  # always one file
@@ -156,7 +155,7 @@ def save(network: Network, training: Mapping[str, Any], folder: Path) -> None:
 
 
 def publish(folder: Path) -> None:
-    """Put the weights that were saved last in their place: the training has ended."""
+    """Move the last saved weights to their place: the training has finished."""
     shutil.rmtree(folder, ignore_errors=True)
     _part(folder).rename(folder)
 
@@ -166,7 +165,7 @@ def _part(folder: Path) -> Path:
 
 
 def load(out_dir: Path, task: Task, settings: Settings, dtype: torch.dtype) -> Network:
-    """Return the trained network of a task; ExampleError says which file is missing or broken."""
+    """Load the trained network of a task; ExampleError names a missing or broken file."""
     _, _, head = weight_files(out_dir, task)
     folder = head.parent
     try:
@@ -182,17 +181,17 @@ def load(out_dir: Path, task: Task, settings: Settings, dtype: torch.dtype) -> N
 
 
 def _load_encoder(source: str, **options: Any) -> tuple[PreTrainedModel, Collection[str]]:
-    """Return an encoder, and the weights that it has no place for; ValueError if it lacks one."""
+    """Return an encoder, and the weights that do not fit in; ValueError if one is missing."""
     config = AutoConfig.from_pretrained(source, **options)
     if config.model_type not in FAMILIES:
         families = " or ".join(FAMILIES)
-        raise ValueError(f"it is of the architecture {config.model_type}, not {families}")
+        raise ValueError(f"its architecture is {config.model_type}, not {families}")
     if config.model_type == "bert":
         options["add_pooling_layer"] = False  # the head pools by itself
     encoder, info = AutoModel.from_pretrained(
         source, attn_implementation="sdpa", output_loading_info=True, **options
     )
-    _check_weights(info["missing_keys"], "missing")  # they would be made up at random
+    _check_weights(info["missing_keys"], "missing")  # they would be initialised at random
     return encoder, info["unexpected_keys"]
 
 
@@ -206,9 +205,9 @@ def _shorten(error: BaseException) -> str:
 
 
 def prepare(name: str, out_dir: Path) -> tuple[PreTrainedModel, Tokens]:
-    """Return the encoder and the tokens of a model; the latter from OUT_DIR if they are there.
+    """Return the encoder and the tokens of a model, the latter from OUT_DIR if present.
 
-    ExampleError where there is no such model, or OUT_DIR holds another one.
+    ExampleError if there is no such model, or OUT_DIR holds another one.
     """
     known = MODELS.get(name)
     if known is None and not Path(name).is_dir():
@@ -230,16 +229,18 @@ def _make_tokens(source: str, encoder: PreTrainedModel, known: Model | None, nam
     family, positions = encoder.config.model_type, encoder.config.max_position_embeddings
     pooling = known.pooling if known else "max"
     settings = Settings(name, family, pooling, min(MAX_LENGTH, positions))
-    # Those of the table are all cased; not every repository says so, and then letters lose accents.
+    # All models of the table are cased, though not every repository says so.
     options = {"do_lower_case": False} if known else {}
     return Tokens(_load_tokenizer(source, FAMILIES[family], options), settings)
 
 
 def _load_tokenizer(source: str, family: Family, options: Mapping[str, bool]) -> Tokenizer:
-    """Return the fast tokenizer of a model; boundary tokens that it lacks are added to it."""
+    """Load the fast tokenizer of a model, with the boundary tokens added if it lacks them."""
     try:
         fast = AutoTokenizer.from_pretrained(source, **options)
-        if fast.get_vocab().keys() <= set(fast.all_special_tokens):  # no file is no error to it
+        if fast.get_vocab().keys() <= set(
+            fast.all_special_tokens
+        ):  # a missing file raises no error
             raise ValueError("it has no vocabulary")
     except Exception as error:  # what a missing file raises depends on the tokenizer
         raise ExampleError(f"cannot load the tokenizer of {source}: {error}") from error

@@ -17,7 +17,7 @@ _HALF_PAYS = (7, 0)
 
 
 def choose_device(name: str) -> torch.device:
-    """Return the device of that name, for auto the GPU where there is one, else the CPU."""
+    """Return the device with this name; auto is the GPU if there is one, else the CPU."""
     if name == "auto":
         return torch.device("cuda" if torch.cuda.is_available() else "cpu")
     try:
@@ -32,7 +32,7 @@ def choose_device(name: str) -> torch.device:
 
 
 def choose_dtype(name: str, device: torch.device) -> torch.dtype:
-    """Return the precision of that name, for auto float16 on GPUs that gain from it."""
+    """Return the precision with this name; auto is float16 on GPUs that gain from it."""
     if name != "auto":
         dtype: torch.dtype = getattr(torch, name)
         return dtype
@@ -42,7 +42,7 @@ def choose_dtype(name: str, device: torch.device) -> torch.dtype:
 
 
 def to_device(batch: Batch, device: torch.device) -> Inputs:
-    """Copy a batch to the device, all at once and without waiting for the copy to end."""
+    """Copy a batch to the device in one piece, without waiting for the copy."""
     columns = (batch.ids, batch.lengths, batch.seconds, batch.spans)
     packed = torch.from_numpy(np.concatenate([column.ravel() for column in columns]))
     if device.type == "cuda":
@@ -56,13 +56,13 @@ def to_device(batch: Batch, device: torch.device) -> Inputs:
 
 @dataclass(frozen=True)
 class _Running:
-    """A window whose scores are on their way from the device."""
+    """A window whose scores are being computed."""
 
     window: Window
     scores: torch.Tensor
     """In the order of the batches."""
     arrived: torch.cuda.Event | None
-    """None where there is nothing to wait for."""
+    """None if there is nothing to wait for."""
 
 
 class Predictor:
@@ -76,7 +76,7 @@ class Predictor:
     def predict(self, windows: Iterable[Window]) -> Iterator[list[Record]]:
         """Yield the predictions of each window, in the order of its records.
 
-        The next window is handed to the device before the answers of this one are awaited.
+        The next window is sent to the device before the scores of this one are awaited.
         """
         running: _Running | None = None
         for window in windows:
@@ -113,7 +113,7 @@ class Predictor:
         by_batch = running.scores.numpy()
         if not np.isfinite(by_batch).all():
             raise ExampleError(
-                "in this precision the model's scores are no finite numbers; "
+                "the model's scores are not finite in this precision; "
                 "give --dtype bfloat16 or --dtype float32"
             )
         scores = np.empty_like(by_batch)

@@ -1,4 +1,4 @@
-"""Make a model with random weights, to try everything where the hub cannot be reached."""
+"""Make a model with random weights, to try the example without the hub."""
 
 import argparse
 import json
@@ -27,7 +27,7 @@ from transformers import (
 from transformers.utils import logging
 
 _WORDS = 4000
-"""Tokens of the vocabulary, about: so many that a word of ../data has fewer than two."""
+"""Approximate size of the vocabulary: words of ../data have fewer than two tokens on average."""
 _SHAPES: dict[str, Callable[[int], PreTrainedConfig]] = {
     "bert-tiny": lambda words: BertConfig(
         vocab_size=words,
@@ -63,7 +63,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("shape", choices=_SHAPES)
     parser.add_argument("folder", type=Path, help="to write")
-    parser.add_argument("data_dir", type=Path, help="the texts that the tokenizer is trained on")
+    parser.add_argument("data_dir", type=Path, help="texts to train the tokenizer on")
     parser.add_argument("--seed", type=int, default=0)
     args = parser.parse_args()
     texts = list(_texts(args.data_dir))
@@ -73,7 +73,7 @@ def main() -> None:
 
 
 def make_model(shape: str, folder: Path, texts: list[str], seed: int = 0) -> None:
-    """Write a pretrained model as the hub has them: configuration, weights and tokenizer."""
+    """Write a pretrained model in the format of the hub: configuration, weights and tokenizer."""
     tokenizer = _train_wordpiece(texts) if shape.startswith("bert") else _train_bpe(texts)
     logging.disable_progress_bar()  # type: ignore[no-untyped-call]
     torch.manual_seed(seed)
@@ -92,7 +92,7 @@ def _train_wordpiece(texts: list[str]) -> Tokenizer:
     tokenizer.normalizer = normalizers.BertNormalizer(lowercase=False)
     tokenizer.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
     special = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
-    # The trainer for WordPiece makes another vocabulary each time; this one does not.
+    # The trainer for WordPiece is not deterministic; this one is.
     trainer = trainers.BpeTrainer(vocab_size=_WORDS // 2, show_progress=False)
     tokenizer.train_from_iterator(texts, trainer)
     pieces = sorted(tokenizer.get_vocab(), key=tokenizer.get_vocab().__getitem__)

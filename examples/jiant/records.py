@@ -8,7 +8,7 @@ from typing import Any, NamedTuple, TypeVar
 
 
 class ExampleError(Exception):
-    """What the user can put right, told in one line."""
+    """A mistake the user can fix, explained in one line."""
 
 
 Record = dict[str, Any]
@@ -17,7 +17,7 @@ _QUESTIONS = {"cause": "Что было причиной этого?", "effect":
 
 
 class Span(NamedTuple):
-    """A stretch of one of the texts that the head looks at."""
+    """A part of one of the texts, which the head looks at."""
 
     text: int
     """0 for the first text, 1 for the second."""
@@ -28,7 +28,7 @@ class Span(NamedTuple):
 
 
 class Pass(NamedTuple):
-    """What the model reads at a time."""
+    """What the model reads at once."""
 
     texts: tuple[str, ...]
     """One or two."""
@@ -37,25 +37,25 @@ class Pass(NamedTuple):
 
 @dataclass(frozen=True)
 class Example:
-    """A record, made ready: the model passes over it once for each candidate."""
+    """A record ready for the model, which makes one pass over it per candidate."""
 
     idx: Any
-    """As it was in the record, whatever its type."""
+    """As in the record, of any type."""
     passes: Sequence[Pass]
     keys: Sequence[Any] = ()
-    """What the candidates are called in the prediction; empty where there is nothing to choose."""
+    """The names of the candidates in the prediction; empty where there is nothing to choose."""
 
 
 Reader = Callable[[Record], Example]
 
 
 def read_pair(first: str, second: str) -> Reader:
-    """Return the reader of records that hold two texts, each in a field of its own."""
+    """Return a reader of records with two texts, each in a field of its own."""
     return lambda record: Example(record["idx"], [_pass(record[first], record[second])])
 
 
 def read_choices(record: Record) -> Example:
-    """Read PARus: the premise beside each of the two choices, its question before it."""
+    """Read PARus: the premise with each of the two choices, preceded by the question."""
     question = _QUESTIONS.get(record["question"])
     if question is None:
         raise ValueError(f"`question` is {record['question']!r}, not cause or effect")
@@ -64,7 +64,7 @@ def read_choices(record: Record) -> Example:
 
 
 def read_answers(record: Record) -> Example:
-    """Read MuSeRC: the passage beside each answer, its question before it."""
+    """Read MuSeRC: the passage with each answer, preceded by its question."""
     passage = record["passage"]
     passes, keys = [], []
     for question in passage["questions"]:
@@ -76,9 +76,9 @@ def read_answers(record: Record) -> Example:
 
 
 def read_entities(record: Record) -> Example:
-    """Read RuCoS: the passage beside the query, each entity in turn in the place of the gap."""
+    """Read RuCoS: the passage with the query, its gap filled by each entity in turn."""
     text, query = _text(record["passage"]["text"]), _text(record["qas"][0]["query"])
-    # Sorted, so that of two that are equally likely the first in the order of strings is taken.
+    # Sorted, so that of two equally likely entities the first in string order wins.
     names = sorted({text[e["start"] : e["end"]] for e in record["passage"]["entities"]} - {""})
     if not names:
         raise ValueError("there are no entities to choose from")
@@ -87,7 +87,7 @@ def read_entities(record: Record) -> Example:
 
 
 def read_marked(record: Record) -> Example:
-    """Read RUSSE: two sentences, and where in each the word is."""
+    """Read RUSSE: two sentences, and the position of the word in each."""
     sentences = [_text(record[f"sentence{n}"]) for n in (1, 2)]
     spans = [
         _strip(Span(n, record[f"start{n + 1}"], record[f"end{n + 1}"]), text)
@@ -97,7 +97,7 @@ def read_marked(record: Record) -> Example:
 
 
 def read_spans(record: Record) -> Example:
-    """Read RWSD: a text, and two stretches of it that are given by their words."""
+    """Read RWSD: a text, and two parts of it given by their words."""
     text, target = _text(record["text"]), record["target"]
     spans = [_find(text, target[f"span{n}_text"], target[f"span{n}_index"]) for n in (1, 2)]
     return Example(record["idx"], [_pass(text, spans=spans)])
@@ -109,12 +109,12 @@ def _pass(*texts: str, spans: Sequence[Span] = ()) -> Pass:
 
 def _text(value: Any) -> str:
     if not isinstance(value, str):
-        raise TypeError(f"{value!r} stands where a text should")
+        raise TypeError(f"{value!r} is not a text")
     return value
 
 
 def _strip(span: Span, text: str) -> Span:
-    """Return the span without the white space at its ends: `end` may overshoot by one."""
+    """Return the span without white space at its ends: `end` may be one too large."""
     marked = text[span.start : span.end]
     word = marked.strip()
     if not word:
@@ -124,14 +124,14 @@ def _strip(span: Span, text: str) -> Span:
 
 
 def _find(text: str, words: str, index: int) -> Span:
-    """Return where `words` are: nearest to the word with that index, for some indices are off."""
+    """Return where `words` occur nearest to the word with that index: some indices are wrong."""
     places = [match.span() for match in re.finditer(r"\S+", text)]
     whole = re.compile(rf"(?<!\w){re.escape(words)}(?!\w)", re.IGNORECASE)
     found = [match.span() for match in whole.finditer(text)]
     if not words or not (found or 0 <= index < len(places)):
         raise ValueError(f"{words!r}, word {index}, is not in {text!r}")
     near = places[min(max(index, 0), len(places) - 1)][0]
-    if not found:  # the text has it in another form
+    if not found:  # the text has them in another form
         last = places[index : index + len(words.split())][-1]
         found = [(near, last[1])]
     return Span(0, *min(found, key=lambda place: abs(place[0] - near)))
@@ -144,7 +144,7 @@ _SURROGATE = re.compile(rb"\\u[dD]")
 
 
 def read_lines(lines: Iterable[bytes], name: str, take: Callable[[Record], T]) -> Iterator[T]:
-    """Yield what `take` makes of each record; ExampleError names the line where it fails."""
+    """Yield `take(record)` for each line; ExampleError names the line that fails."""
     for number, line in enumerate(lines, start=1):
         text = line.removeprefix(_BOM).strip()
         if not text:
@@ -162,7 +162,7 @@ def _parse(text: bytes) -> Record:
         record = json.loads(text)
     except (ValueError, RecursionError) as error:
         raise ValueError(f"not JSON ({error})") from error
-    if _SURROGATE.search(text):  # half of a pair is no text: neither tokenised nor printed
+    if _SURROGATE.search(text):  # a lone surrogate can be neither tokenised nor printed
         json.dumps(record, ensure_ascii=False).encode()
     if not isinstance(record, dict):
         raise ValueError("not a JSON object")

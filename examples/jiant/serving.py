@@ -20,7 +20,7 @@ from tokens import Tokens
 
 
 class Feeder:
-    """The reading process, seen from the one that predicts."""
+    """The process that reads and tokenises, seen from the one that predicts."""
 
     def __init__(self, out_dir: Path, task: str, batch_size: int) -> None:
         command = [sys.executable, __file__, str(out_dir), task, str(batch_size)]
@@ -34,7 +34,7 @@ class Feeder:
         self._process.communicate()
 
     def windows(self) -> Iterator[Window]:
-        """Yield what the process makes of its input; FeederError when it ends before its input."""
+        """Yield the windows of the input; FeederError if the process ends too early."""
         assert self._process.stdout
         try:
             while window := pickle.load(self._process.stdout):
@@ -44,15 +44,15 @@ class Feeder:
 
 
 class FeederError(Exception):
-    """The reading process ended early; it has said why, unless it was killed."""
+    """The reading process ended early; it printed the reason, unless it was killed."""
 
     def __init__(self, code: int) -> None:
-        super().__init__(f"the process that reads the input was ended by signal {-code}")
+        super().__init__(f"the process that reads the input was killed by signal {-code}")
         self.code = code
 
 
 def feed(out_dir: Path, task_name: str, batch_size: int) -> None:
-    """Read all of stdin; write windows, and None when there are no more."""
+    """Read all of stdin; write windows, then None."""
     task = find_task(task_name)
     tokens = Tokens.load(out_dir)
     examples = read_lines(sys.stdin.buffer, "stdin", task.read)
@@ -64,13 +64,13 @@ def feed(out_dir: Path, task_name: str, batch_size: int) -> None:
 
 
 def serve(out_dir: Path, task_name: str, batch_size: int, device: str, dtype: str) -> None:
-    """Answer every record in the order of the input; tell on stderr how many there were."""
-    os.environ["HF_HUB_OFFLINE"] = "1"  # all that is needed lies in out_dir
+    """Answer every record in input order; report their number on stderr."""
+    os.environ["HF_HUB_OFFLINE"] = "1"  # everything needed is in out_dir
     task = find_task(task_name)
     settings = Tokens.load(out_dir).settings
-    weight_files(out_dir, task)  # said at once if they are missing
+    weight_files(out_dir, task)  # fails at once if they are missing
     with Feeder(out_dir, task_name, batch_size) as feeder:
-        # Imported when the feeder is at work already: PyTorch takes seconds.
+        # Imported while the feeder works already: PyTorch takes seconds.
         from network import load
         from predictor import Predictor, choose_device, choose_dtype
 
@@ -98,4 +98,4 @@ if __name__ == "__main__":
     except ExampleError as error:
         sys.exit(f"main.py: {error}")
     except (BrokenPipeError, KeyboardInterrupt):
-        sys.exit(1)  # the process that predicts is gone, and has said why
+        sys.exit(1)  # the process that predicts has ended, and printed the reason

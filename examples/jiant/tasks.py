@@ -16,12 +16,12 @@ from records import (
 )
 
 Look = Literal["whole", "whole and words", "spans"]
-"""What the head sees of a pass: all of it pooled, the marked words beside it, or only them."""
+"""What the head sees of a pass: all of it pooled, that and the marked words, or only these."""
 
 
 @dataclass(frozen=True)
 class Schedule:
-    """How long a task is trained, and how."""
+    """How a task is trained, and for how long."""
 
     every: int
     """Steps between two validations."""
@@ -29,12 +29,12 @@ class Schedule:
     """At most."""
     batch_size: int = 4
     validated: int | None = 5000
-    """Records of the validation split that are used, at most; None for all."""
+    """The most records of the validation split to use; None for all."""
     warmup: float = 0.1
-    """The share of the steps in which the learning rate rises."""
+    """The share of steps during which the learning rate rises."""
     amsgrad: bool = False
     metrics: tuple[str, ...] = ()
-    """Whose mean counts in validation; by default those of the leaderboard."""
+    """Their mean decides in validation; by default those of the leaderboard."""
 
 
 @dataclass(frozen=True)
@@ -43,13 +43,13 @@ class Task:
 
     name: str
     title: str
-    """The name of its folder in the site's archive."""
+    """The name of its folder in the archive of russiansuperglue.com."""
     read: Reader
     answer: Answer
     schedule: Schedule
     look: Look = "whole"
     weights: str = field(default="", kw_only=True)
-    """The task whose trained weights answer this one, where it is another."""
+    """The task whose trained weights answer this one, if it has none of its own."""
 
     @property
     def trained_as(self) -> str:
@@ -92,7 +92,7 @@ TASKS = {
 
 
 def find_task(name: str) -> Task:
-    """Return the task of that name; ExampleError lists the nine."""
+    """Return the task with this name; ExampleError lists the nine."""
     if name not in TASKS:
         raise ExampleError(f"there is no task {name!r}; the nine are {', '.join(TASKS)}")
     return TASKS[name]

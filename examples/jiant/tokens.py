@@ -70,13 +70,13 @@ class Tokens:
         (folder / SETTINGS).write_text(text + "\n", encoding="utf-8")
 
     def encode(self, examples: Sequence[Example]) -> list[Row]:
-        """Return a row for each pass of each example, in order."""
+        """Return one row per pass of each example, in order."""
         texts: list[str] = []
         passes = [
             (one, numbers) for example in examples for one, numbers in _gather(example, texts)
         ]
         marked = any(one.spans for one, _ in passes)
-        # The fast one leaves out the offsets, which only spans need.
+        # The fast variant omits the offsets, which only spans need.
         encode = self.tokenizer.encode_batch if marked else self.tokenizer.encode_batch_fast
         encodings = encode(texts, add_special_tokens=False)
         ids = [encoding.ids for encoding in encodings]
@@ -92,12 +92,12 @@ class Tokens:
     def _join(
         self, texts: list[list[int]], places: list[tuple[int, int]], owners: list[int]
     ) -> Row:
-        """Put one or two texts together, with the boundary tokens around them."""
+        """Join one or two texts, with boundary tokens around them."""
         rooms = share_room([len(ids) for ids in texts], self.settings.max_length - 1 - len(texts))
         ids, spans, second = [self._start], [(0, 1)] * len(places), 0
         for number, (text, room) in enumerate(zip(texts, rooms, strict=True)):
             own = [n for n, owner in enumerate(owners) if owner == number]
-            # What is looked at must not be cut away: the text then loses its beginning.
+            # A span must not be cut away: the text then loses its beginning instead.
             first = max([0, *(places[n][1] - room for n in own)])
             for n in own:
                 spans[n] = _shift(places[n], len(ids) - first, len(ids), len(ids) + room)
@@ -108,18 +108,18 @@ class Tokens:
 
 
 def boundary_ids(tokenizer: Tokenizer, family: Family) -> tuple[int, int, int]:
-    """Return the ids of the tokens before, between and after texts; ExampleError if one lacks."""
+    """Return the ids of the tokens before, between and after texts; ExampleError if missing."""
     ids = []
     for token in (family.start, family.between, family.end):
         number = tokenizer.token_to_id(token)
         if number is None:
-            raise ExampleError(f"the tokenizer does not know the token {token}")
+            raise ExampleError(f"the tokenizer lacks the token {token}")
         ids.append(number)
     return ids[0], ids[1], ids[2]
 
 
 def share_room(lengths: Sequence[int], room: int) -> list[int]:
-    """Return how many tokens of each text are kept: the longest is cut first."""
+    """Return how many tokens of each text to keep: the longest is cut first."""
     if len(lengths) == 1 or sum(lengths) <= room:
         return [min(length, room) for length in lengths]
     first, second = lengths
@@ -132,7 +132,7 @@ def share_room(lengths: Sequence[int], room: int) -> list[int]:
 
 
 def _gather(example: Example, texts: list[str]) -> Iterator[tuple[Pass, list[int]]]:
-    """Yield each pass with the numbers of its texts; a passage that all share is taken once."""
+    """Yield each pass with the numbers of its texts; a shared passage is listed once."""
     known: dict[str, int] = {}
     for one in example.passes:
         for text in one.texts:
@@ -143,7 +143,7 @@ def _gather(example: Example, texts: list[str]) -> Iterator[tuple[Pass, list[int
 
 
 def _place(span: Span, encoding: Encoding) -> tuple[int, int]:
-    """Return the tokens that a stretch of characters has a part in, one at least."""
+    """Return the tokens that overlap a range of characters, at least one."""
     inside = [
         number
         for number, (start, end) in enumerate(encoding.offsets)
@@ -151,10 +151,10 @@ def _place(span: Span, encoding: Encoding) -> tuple[int, int]:
     ]
     if inside:
         return inside[0], inside[-1] + 1
-    return 0, 1  # letters that the tokenizer drops
+    return 0, 1  # characters that the tokenizer drops
 
 
 def _shift(place: tuple[int, int], by: int, low: int, high: int) -> tuple[int, int]:
-    """Move a stretch of tokens, cut to low and high, one token of it at least."""
+    """Move a range of tokens, cut to low and high, at least one token long."""
     start = min(max(place[0] + by, low), high - 1)
     return start, max(min(place[1] + by, high), start + 1)

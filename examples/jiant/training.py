@@ -23,6 +23,11 @@ from records import Example, ExampleError, Record, read_lines
 from tasks import Schedule, Task
 from tokens import Tokens
 
+_MAX_GRADIENT_NORM = 5.0
+_PATIENCE = 20
+"""Validations without improvement after which training stops."""
+_VALIDATION_BATCH = 64
+
 
 @dataclass(frozen=True)
 class Labelled:
@@ -30,21 +35,21 @@ class Labelled:
 
     example: Example
     targets: Sequence[int]
-    """Which output of the head is right, for each pass; or which pass is, where one is chosen."""
+    """The right output of the head for each pass, or the right pass where one is selected."""
     gold: Sequence[FoundLabel]
     """The labels as the leaderboard reads them."""
 
 
 @dataclass(frozen=True)
 class Unit:
-    """What one term of the loss is about: a pass, or all passes of a record that chooses one."""
+    """What one term of the loss covers: a pass, or all passes of a record that selects one."""
 
     example: Example
     target: int
 
 
 def read_split(data_dir: Path, task: Task, split: str) -> list[Labelled]:
-    """Return the records of train or val; ExampleError names what is missing or wrong."""
+    """Read the records of train or val; ExampleError names what is missing or wrong."""
     path = data_dir / task.title / f"{split}.jsonl"
 
     def take(record: Record) -> Labelled:
@@ -56,15 +61,15 @@ def read_split(data_dir: Path, task: Task, split: str) -> list[Labelled]:
         with path.open("rb") as file:
             records = list(read_lines(file, str(path), take))
     except OSError as error:
-        advice = "DATA_DIR is what the archive of russiansuperglue.com unpacks to: data/public"
+        advice = "DATA_DIR is the unpacked archive of russiansuperglue.com, data/public"
         raise ExampleError(f"cannot read {path}: {error.strerror}; {advice}") from error
-    if not any(one.targets for one in records):  # a record of MuSeRC may be without answers
+    if not any(one.targets for one in records):  # a record of MuSeRC may have no answers
         raise ExampleError(f"{path} holds no labelled records")
     return records
 
 
 def split_units(task: Task, records: Iterable[Labelled]) -> list[Unit]:
-    """Return what the loss is made of; where passes are judged one by one, each is a unit."""
+    """Return the units of the loss; where passes are judged one by one, each is a unit."""
     if task.answer.outputs == 1:
         return [Unit(one.example, one.targets[0]) for one in records]
     return [
@@ -89,11 +94,6 @@ def value(task: Task, records: Iterable[Labelled], predictions: Iterable[Record]
     return mean([metrics[name] for name in task.schedule.metrics or metrics])
 
 
-_CLIP = 5.0
-_PATIENCE = 20
-_VALIDATION_BATCH = 64
-
-
 @dataclass(frozen=True)
 class Plan:
     """What the user chooses."""
@@ -102,16 +102,17 @@ class Plan:
     seed: int = 0
     learning_rate: float = 1e-5
     steps: int | None = None
-    """At most; None for what the table of tasks says."""
+    """At most; None for the value in the table of tasks."""
     device: str = "auto"
     force: bool = False
-    """Whether weights that are there are replaced."""
+    """Whether to replace existing weights."""
 
 
 def train(plan: Plan, task: Task, out_dir: Path, data_dir: Path) -> None:
-    """Keep the weights that validate best in OUT_DIR/<task>, unless there are some already.
+    """Train a task and keep the weights that validate best in OUT_DIR/<task>.
 
-    Tells on stderr how it goes; ExampleError says what is missing or wrong.
+    Does nothing if they exist, unless forced. Reports progress on stderr; ExampleError says what is
+    missing or wrong.
     """
     folder = out_dir / task.name
     if task.weights:
@@ -119,21 +120,21 @@ def train(plan: Plan, task: Task, out_dir: Path, data_dir: Path) -> None:
             f"{task.name} has nothing to train on: train {task.weights}, whose weights answer it"
         )
     if folder.exists() and not plan.force:
-        _tell(f"{folder} is trained already; --force trains it again")
+        _report(f"{folder} is trained already; --force trains it again")
         return
     schedule = _shorten(task.schedule, plan.steps)
     units = split_units(task, read_split(data_dir, task, "train"))
     validation = read_split(data_dir, task, "val")[: schedule.validated]
     torch.manual_seed(plan.seed)
     encoder, tokens = prepare(plan.model, out_dir)
-    out_dir.mkdir(parents=True, exist_ok=True)  # said now if it cannot be written
+    out_dir.mkdir(parents=True, exist_ok=True)  # fails now if it cannot be written
     family, pooling = FAMILIES[tokens.settings.family], tokens.settings.pooling
     trainer = Trainer(Network(encoder, task, family, pooling), task, tokens, plan.device)
     losses = trainer.learn(_cycle(units, schedule.batch_size, plan.seed), schedule, plan)
     best, best_step = -1.0, 0
     for step, loss in _average(losses, schedule.every):
         reached = trainer.validate(validation)
-        _tell(f"step {step} of {schedule.steps}: loss {loss:.4f}, validation {reached:.4f}")
+        _report(f"step {step} of {schedule.steps}: loss {loss:.4f}, validation {reached:.4f}")
         if reached > best:
             best, best_step = reached, step
             facts = {**asdict(plan), "task": task.name, "step": step, "validation": reached}
@@ -142,11 +143,11 @@ def train(plan: Plan, task: Task, out_dir: Path, data_dir: Path) -> None:
             break
     tokens.save(out_dir)
     publish(folder)
-    _tell(f"{folder} holds the weights of step {best_step}, validation {best:.4f}")
+    _report(f"{folder} holds the weights of step {best_step}, validation {best:.4f}")
 
 
 class Trainer:
-    """A network that learns."""
+    """Trains a network."""
 
     def __init__(self, network: Network, task: Task, tokens: Tokens, device: str) -> None:
         self._device = choose_device(device)
@@ -157,7 +158,7 @@ class Trainer:
     def learn(
         self, batches: Iterable[Sequence[Unit]], schedule: Schedule, plan: Plan
     ) -> Iterator[torch.Tensor]:
-        """Take a step for each batch and yield its loss; ExampleError where it is not finite."""
+        """Take a step per batch and yield its loss; ExampleError if it is not finite."""
         parameters = list(self.network.parameters())
         optimizer = AdamW(parameters, plan.learning_rate, amsgrad=schedule.amsgrad)
         rate = LambdaLR(optimizer, _rate(schedule))
@@ -166,8 +167,8 @@ class Trainer:
             loss = self.loss(units)
             optimizer.zero_grad()
             loss.backward()  # type: ignore[no-untyped-call]
-            if not torch.nn.utils.clip_grad_norm_(parameters, _CLIP).isfinite():
-                raise ExampleError("the loss is no finite number; give a lower --learning-rate")
+            if not torch.nn.utils.clip_grad_norm_(parameters, _MAX_GRADIENT_NORM).isfinite():
+                raise ExampleError("the loss is not finite; give a lower --learning-rate")
             optimizer.step()
             rate.step()
             yield loss.detach()
@@ -177,7 +178,7 @@ class Trainer:
         rows = self._tokens.encode([unit.example for unit in units])
         scores = self.network(to_device(make_batch(rows, range(len(rows))), self._device))
         targets = torch.tensor([unit.target for unit in units], device=self._device)
-        # Where a pass is chosen, those of a record stand in one row.
+        # Where one pass is selected, all passes of a record form one row.
         return cross_entropy(scores.reshape(len(units), -1), targets)
 
     def validate(self, records: Sequence[Labelled]) -> float:
@@ -189,14 +190,14 @@ class Trainer:
 
 
 def _shorten(schedule: Schedule, steps: int | None) -> Schedule:
-    """Return the schedule with other steps, and about as many validations."""
+    """Return the schedule with another number of steps and about as many validations."""
     if steps is None:
         return schedule
     return replace(schedule, steps=steps, every=max(1, schedule.every * steps // schedule.steps))
 
 
 def _rate(schedule: Schedule) -> Callable[[int], float]:
-    """Return the factor of the learning rate at a step: it rises, then falls to 0, in lines."""
+    """Return the factor of the learning rate by step: a linear rise, then a linear fall to 0."""
     rising = schedule.steps * schedule.warmup
 
     def factor(step: int) -> float:
@@ -208,7 +209,7 @@ def _rate(schedule: Schedule) -> Callable[[int], float]:
 
 
 def _cycle(units: Sequence[Unit], batch_size: int, seed: int) -> Iterator[list[Unit]]:
-    """Yield batches for ever, in another order each time."""
+    """Yield batches forever, reshuffled in each epoch."""
     shuffled, random_order = list(units), random.Random(seed)
     while True:
         random_order.shuffle(shuffled)
@@ -217,7 +218,7 @@ def _cycle(units: Sequence[Unit], batch_size: int, seed: int) -> Iterator[list[U
 
 
 def _average(losses: Iterable[torch.Tensor], every: int) -> Iterator[tuple[int, float]]:
-    """Yield the steps at which to validate, each with the mean loss since the one before."""
+    """Yield the steps at which to validate, each with the mean loss since the last."""
     since: list[torch.Tensor] = []
     step = 0
     for step, loss in enumerate(losses, start=1):
@@ -229,5 +230,5 @@ def _average(losses: Iterable[torch.Tensor], every: int) -> Iterator[tuple[int, 
         yield step, torch.stack(since).mean().item()
 
 
-def _tell(line: str) -> None:
+def _report(line: str) -> None:
     sys.stderr.write(f"main.py: {line}\n")
