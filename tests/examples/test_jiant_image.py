@@ -129,7 +129,7 @@ def test_the_images_of_a_model_share_all_layers_but_the_code(engine: DockerClien
 
 @pytest.mark.usefixtures("engine")
 def test_an_image_that_is_larger_than_its_files_is_told() -> None:
-    with pytest.raises(ExampleError, match=f"{BASE} has .* bytes of its own, for files of 1,000;"):
+    with pytest.raises(ExampleError, match=f"{BASE} adds .* bytes for files of 1,000;"):
         check_size(BASE, 1000)
 
 
@@ -146,7 +146,7 @@ def test_an_image_that_does_not_start_is_told_and_not_kept(
 
 def test_a_base_without_pytorch_is_told(out_dir: Path) -> None:
     done = docker_build(out_dir, "terra", image_of("bare"), "--base", BASE)
-    assert error_of(done) == "main.py: docker build failed; it says why above"
+    assert error_of(done) == "main.py: docker build failed; see its output above"
     assert "give --cpu, or a base with PyTorch" in done.stdout + done.stderr
 
 
@@ -169,5 +169,5 @@ def test_a_build_without_an_engine_is_told(out_dir: Path) -> None:
 @pytest.mark.usefixtures("engine")
 def test_a_base_that_cannot_be_had_is_told(out_dir: Path) -> None:
     done = docker_build(out_dir, "terra", "nothing", "--base", "localhost:1/nothing")
-    assert error_of(done) == "main.py: docker build failed; it says why above"
+    assert error_of(done) == "main.py: docker build failed; see its output above"
     assert "localhost:1" in done.stderr

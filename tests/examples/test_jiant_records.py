@@ -329,7 +329,7 @@ def test_words_that_the_text_has_in_another_form_are_found_by_their_index() -> N
     ("task", "changes", "message"),
     [
         ("parus", {"question": "why"}, "`question` is 'why', not cause or effect"),
-        ("terra", {"premise": 5}, "5 stands where a text should"),
+        ("terra", {"premise": 5}, "5 is not a text"),
         ("rucos", {"passage": {"text": "Текст", "entities": []}}, "no entities to choose from"),
         ("russe", {"start1": 6, "end1": 7}, "characters 6 to 7 of 'Старый замок.' mark no word"),
         ("russe", {"start2": 90, "end2": 95}, "mark no word"),
@@ -381,7 +381,7 @@ def test_every_prediction_has_the_form_that_morocco_reads(task: str) -> None:
     ],
 )
 def test_a_label_that_the_task_has_not_is_refused(task: str, label: object) -> None:
-    with pytest.raises(ValueError, match=r"`label` is .*, none of"):
+    with pytest.raises(ValueError, match=r"`label` is .*, not one of"):
         TASKS[task].answer.targets({**RECORDS[task], "label": label}, read(task).keys)
 
 
@@ -442,7 +442,7 @@ def test_blank_lines_and_the_mark_of_editors_are_passed_over() -> None:
         (b'{"idx": 3, "premise": "a", "hypothesis": "\\ud83d"}', "stdin, line 3: .*surrogates"),
         (b'{"idx": 3, "premise": "a"}\n', "stdin, line 3: there is no field 'hypothesis'"),
         (b'{"premise": "a", "hypothesis": "b"}\n', "stdin, line 3: there is no field 'idx'"),
-        (b'{"idx": 3, "premise": "a", "hypothesis": 1}', "stdin, line 3: 1 stands where a text"),
+        (b'{"idx": 3, "premise": "a", "hypothesis": 1}', "stdin, line 3: 1 is not a text"),
     ],
 )
 def test_a_broken_line_is_named_with_its_number(line: bytes, message: str) -> None:

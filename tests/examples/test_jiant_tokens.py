@@ -127,7 +127,7 @@ def test_the_boundary_tokens_of_gpt2_are_three() -> None:
 
 
 def test_a_tokenizer_without_its_boundary_tokens_is_refused() -> None:
-    with pytest.raises(ExampleError, match=r"does not know the token \[CLS\]"):
+    with pytest.raises(ExampleError, match=r"lacks the token \[CLS\]"):
         Tokens(jiant.tokens_of("gpt2-tiny").tokenizer, Settings("tiny", "bert", "max", 256))
 
 
