@@ -251,7 +251,7 @@ def test_scores_that_are_not_finite_are_answered_with_dtype(number: float, parus
     weights = load_file(path)
     weights["classifier.weight"][0, 0] = number
     save_file(weights, path)
-    with pytest.raises(ExampleError, match="not finite .* --dtype bfloat16 or --dtype float32"):
+    with pytest.raises(ExampleError, match=r"not finite .* --dtype bfloat16 or --dtype float32"):
         jiant.predict(parus, "parus", jiant.validation_records("parus"))
 
 
