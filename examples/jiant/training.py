@@ -12,11 +12,9 @@ from torch.nn.functional import cross_entropy
 from torch.optim import AdamW
 from torch.optim.lr_scheduler import LambdaLR
 
+import morocco
 from batches import make_batch, make_windows
 from models import FAMILIES
-from morocco.score.answers import SCHEMAS, FoundLabel, Pair
-from morocco.score.metrics import f1, mean
-from morocco.score.score import measure
 from network import Network, prepare, publish, save
 from predictor import Predictor, choose_device, to_device
 from records import Example, ExampleError, Record, read_lines
@@ -36,8 +34,8 @@ class Labelled:
     example: Example
     targets: Sequence[int]
     """The right output of the head for each pass, or the right pass where one is selected."""
-    gold: Sequence[FoundLabel]
-    """The labels as the leaderboard reads them."""
+    record: Record
+    """As it was read, with its labels."""
 
 
 @dataclass(frozen=True)
@@ -53,9 +51,8 @@ def read_split(data_dir: Path, task: Task, split: str) -> list[Labelled]:
     path = data_dir / task.title / f"{split}.jsonl"
 
     def take(record: Record) -> Labelled:
-        gold = list(SCHEMAS[task.name].read_gold(record))  # tells best what is wrong with a label
         example = task.read(record)
-        return Labelled(example, task.answer.targets(record, example.keys), gold)
+        return Labelled(example, task.answer.targets(record, example.keys), record)
 
     try:
         with path.open("rb") as file:
@@ -79,19 +76,22 @@ def split_units(task: Task, records: Iterable[Labelled]) -> list[Unit]:
     ]
 
 
-def value(task: Task, records: Iterable[Labelled], predictions: Iterable[Record]) -> float:
+def value(task: Task, records: Sequence[Labelled], predictions: Iterable[Record]) -> float:
     """Return the validation metric of predictions, one for each record and in their order."""
-    read = SCHEMAS[task.name].read_prediction
-    pairs = [
-        Pair(gold.key, gold.label, found.label)
-        for one, prediction in zip(records, predictions, strict=True)
-        for gold, found in zip(one.gold, read(prediction), strict=True)
-    ]
-    metrics = measure(task.name, pairs)
+    predicted = list(predictions)
+    gold = [one.record for one in records]
+    metrics = dict(morocco.score_predictions(task.name, predicted, gold).metrics)
     if "f1" in task.schedule.metrics and "f1" not in metrics:
-        columns = [pair.gold for pair in pairs], [pair.predicted for pair in pairs]
-        metrics["f1"] = f1(*columns, positive=True)
-    return mean([metrics[name] for name in task.schedule.metrics or metrics])
+        metrics["f1"] = _f1([one["label"] for one in gold], [one["label"] for one in predicted])
+    chosen = task.schedule.metrics or tuple(metrics)
+    return sum(metrics[name] for name in chosen) / len(chosen)
+
+
+def _f1(gold: Sequence[bool], predicted: Sequence[bool]) -> float:
+    """Return F1 of the label True, 1 where it occurs nowhere: 2 TP / (2 TP + FP + FN)."""
+    both = sum(g and p for g, p in zip(gold, predicted, strict=True))
+    either = sum(gold) + sum(predicted)
+    return 2 * both / either if either else 1.0
 
 
 @dataclass(frozen=True)
