@@ -45,11 +45,7 @@ class Label:
         return len(self.labels)
 
     def targets(self, record: Record, keys: Keys) -> list[int]:  # noqa: ARG002
-        label = record["label"]
-        for number, known in enumerate(self.labels):
-            if type(label) is type(known) and label == known:
-                return [number]
-        raise ValueError(f"`label` is {label!r}, not one of {', '.join(map(str, self.labels))}")
+        return [_find_label(record["label"], self.labels)]
 
     def predict(self, scores: Scores, keys: Keys) -> Record:  # noqa: ARG002
         return {"label": self.labels[int(scores[0].argmax())]}
@@ -62,7 +58,7 @@ class Choice:
     outputs: int = 1
 
     def targets(self, record: Record, keys: Keys) -> list[int]:
-        return [keys.index(record["label"])]
+        return [_find_label(record["label"], keys)]
 
     def predict(self, scores: Scores, keys: Keys) -> Record:
         return {"label": keys[_first_of_best(scores[:, 0])]}
@@ -76,7 +72,11 @@ class Marks:
 
     def targets(self, record: Record, keys: Keys) -> list[int]:  # noqa: ARG002
         questions = record["passage"]["questions"]
-        return [[0, 1].index(a["label"]) for question in questions for a in question["answers"]]
+        return [
+            _find_label(answer["label"], (0, 1))
+            for question in questions
+            for answer in question["answers"]
+        ]
 
     def predict(self, scores: Scores, keys: Keys) -> Record:
         marks = zip(keys, scores.argmax(axis=1).tolist(), strict=True)
@@ -100,6 +100,14 @@ class Entity:
     def predict(self, scores: Scores, keys: Keys) -> Record:
         # The difference sorts like the probability, but does not round to 1.
         return {"label": keys[_first_of_best(scores[:, 1] - scores[:, 0])]}
+
+
+def _find_label(label: object, labels: Sequence[object]) -> int:
+    """Return the number of a label; True is not 1."""
+    for number, known in enumerate(labels):
+        if type(label) is type(known) and label == known:
+            return number
+    raise ValueError(f"`label` must be one of {', '.join(map(str, labels))}, not {label!r}")
 
 
 def _first_of_best(scores: Scores) -> int:
