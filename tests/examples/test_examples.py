@@ -312,3 +312,18 @@ def test_training_without_data_fails_in_one_line(tmp_path: Path) -> None:
     assert done.returncode == 1
     assert done.stderr.startswith("train.py: ")
     assert done.stderr.count("\n") == 1
+
+
+def test_the_size_that_is_chosen_grows_with_the_seconds_it_is_to_take(models: Path) -> None:
+    words = (DATA / "PARus" / "val.jsonl", "parus", models / "parus.joblib", "--seconds")
+    short, long = (run("choose_size.py", *words, seconds) for seconds in (4, 40))
+    assert (short.returncode, short.stderr) == (0, "")
+    assert int(short.stdout) % 1000 == 0
+    assert int(long.stdout) > 2 * int(short.stdout)
+
+
+def test_a_size_for_a_model_that_is_not_there_cannot_be_chosen(tmp_path: Path) -> None:
+    done = run("choose_size.py", DATA / "PARus" / "val.jsonl", "parus", tmp_path / "parus.joblib")
+    assert done.returncode == 1
+    assert done.stderr.startswith("choose_size.py: ")
+    assert done.stderr.count("\n") == 1
