@@ -14,14 +14,9 @@ from morocco import __version__
 from morocco.charts.bubble_figure import NARROW, WIDE
 from morocco.charts.style import make_printable
 from morocco.report.chart import describe_chart, render_chart
-from morocco.report.html.plots import WIDTH, build_plots, get_model_id
-from morocco.report.html.tables import (
-    build_comparisons,
-    build_gpu_table,
-    build_overview,
-    build_task_tables,
-)
+from morocco.report.html.plots import WIDTH, build_plots
 from morocco.report.model import Report
+from morocco.report.tables import build_tables, get_model_id
 from morocco.util.text import format_number
 from morocco.util.units import plural
 
@@ -73,13 +68,10 @@ def _build_view(report: Report) -> dict[str, Any]:
             "wide": _embed(report, WIDE),
             "narrow": _embed(report, NARROW),
         },
-        "overview": build_overview(report),
+        "tables": build_tables(report),
         "machines": _group_by_machine(report),
         "warnings": list(map(_parse_remark, report.warnings)),
         "notes": list(map(_parse_remark, report.notes)),
-        "by_task": list(build_task_tables(report)),
-        "comparisons": list(build_comparisons(report)),
-        "gpus": build_gpu_table(report) if report.gpus else None,
         "plots": [(get_model_id(report, model), model, plots[model]) for model in plots],
     }
 

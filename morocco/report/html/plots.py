@@ -12,6 +12,7 @@ from typing import NamedTuple
 from morocco.charts.timeline import PANELS, Panel
 from morocco.logs.log import INIT_SIZE, Log, Size, group_by_size
 from morocco.report.model import Cell, Report
+from morocco.report.tables import get_plot_id
 from morocco.util.text import format_number
 from morocco.util.units import Seconds, plural
 
@@ -50,16 +51,6 @@ class Plot:
     height: int
     label: str
     """What the plot shows, for those who cannot see it."""
-
-
-def get_model_id(report: Report, model: str) -> str:
-    """Return the id of the heading above the plots of a model; its name may hold anything."""
-    return f"runs-{[summary.name for summary in report.models].index(model) + 1}"
-
-
-def get_plot_id(report: Report, model: str, task: str) -> str:
-    """Return the id of the plot of a cell."""
-    return f"{get_model_id(report, model)}-{report.tasks.index(task) + 1}"
 
 
 def build_plots(report: Report) -> dict[str, list[Plot]]:

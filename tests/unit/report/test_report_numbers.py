@@ -18,7 +18,7 @@ from morocco.report.build import (
 )
 from morocco.report.comparison import COMPARED, compare_tasks, compute_metric, compute_spread
 from morocco.report.model import Cell, Metric, ModelRatios, Ratio, Readings
-from morocco.report.text import describe_ratio, format_ratio, summarise_ratios
+from morocco.report.tables import describe_ratio, format_ratio, summarise_ratios
 from morocco.stats.estimates import Estimate
 
 amounts = st.floats(0.1, 1000)
