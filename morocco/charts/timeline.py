@@ -1,8 +1,4 @@
-"""Figures of runs over time: CPU, RAM, GPU use and GPU RAM, one figure for each model and task.
-
-A curve is a frame with the columns `time` (seconds since the start of the run) and `value`; NaN is
-a gap. The index numbers the rows, as times in a log may repeat.
-"""
+"""Figures of runs over time: CPU, RAM, GPU use and GPU RAM, one figure for each model and task."""
 
 from __future__ import annotations
 
@@ -14,19 +10,28 @@ from pathlib import Path
 from statistics import median
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from morocco.charts.curves import (
+    PANELS,
+    Curve,
+    Panel,
+    build_curve,
+    describe_size,
+    find_peak,
+    keep_extremes,
+    take_means,
+)
 from morocco.charts.style import COLOURS, GREY, GRID, INK, make_printable, save, use_style
 from morocco.errors import DataError
 from morocco.logs.discovery import Collection
 from morocco.logs.log import INIT_SIZE, Log, Size, group_by_size, group_by_task
 from morocco.tasks import TASKS
 from morocco.util.files import write_output
-from morocco.util.units import GIB, Seconds, plural
+from morocco.util.units import Seconds, plural
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
     from matplotlib.transforms import Transform
-    from pandas import DataFrame, Series
 
 SUFFIXES = (".png", ".svg", ".pdf")
 """The kinds of image."""
@@ -44,68 +49,28 @@ _NAMES_X, _MEDIANS_X, _COUNTS_X = 0.015, 0.881, 0.892
 
 
 @dataclass(frozen=True)
-class Panel:
-    """One reading over time."""
-
-    name: str
-    unit: str
-    key: str
-    """The field of `Sample`."""
-    scale: float
-    """Units of the field in one unit of the panel."""
-    least: float
-    """The axis reaches at least this value."""
-    jumps: bool
-    """Whether readings jump up and down, so that long runs are legible only as a mean."""
-
-
-PANELS = (
-    Panel("CPU", "cores", "cpu_usage", 1, least=1, jumps=True),
-    Panel("RAM", "GB", "ram", GIB, least=0, jumps=False),
-    Panel("GPU use", "%", "gpu_usage", 0.01, least=100, jumps=True),
-    Panel("GPU RAM", "GB", "gpu_ram", GIB, least=0, jumps=False),
-)
-
-
-@dataclass(frozen=True, eq=False)
-class TimelineRun:
-    """A log, ready to be drawn."""
-
-    index: int
-    time: Seconds
-    """From start to end."""
-    frame: DataFrame
-    """A row for each sample: `time` since the start, and the readings in the units of `PANELS`."""
-
-    @cached_property
-    def is_empty(self) -> bool:
-        """Whether there is no reading at all; the run time is known even then."""
-        return not self.frame.drop(columns="time").count().any()
-
-
-@dataclass(frozen=True)
 class SizeGroup:
     """The runs of one input size and batch size."""
 
     size: Size
-    runs: tuple[TimelineRun, ...]
+    runs: tuple[Log, ...]
     colour: str
 
     @cached_property
     def run_time(self) -> Seconds:
         """The median run time."""
-        return median(run.time for run in self.runs)
+        return median(run.run_time for run in self.runs)
 
     @cached_property
-    def outliers(self) -> list[TimelineRun]:
+    def outliers(self) -> list[Log]:
         """The runs that are much longer or shorter than the median."""
         median = self.run_time
-        return [run for run in self.runs if abs(run.time - median) > OUTLIER * median]
+        return [run for run in self.runs if abs(run.run_time - median) > OUTLIER * median]
 
     @cached_property
-    def empty(self) -> list[TimelineRun]:
-        """The runs without any reading."""
-        return [run for run in self.runs if run.is_empty]
+    def empty(self) -> list[Log]:
+        """The runs without any reading; their run time is known even so."""
+        return [run for run in self.runs if all(find_peak(p, [run]) is None for p in PANELS)]
 
 
 @dataclass(frozen=True)
@@ -116,14 +81,14 @@ class Picture:
     groups: tuple[SizeGroup, ...]
 
     @property
-    def runs(self) -> list[TimelineRun]:
+    def runs(self) -> list[Log]:
         """Every run."""
         return [run for group in self.groups for run in group.runs]
 
     @cached_property
     def span(self) -> Seconds:
         """The longest run time."""
-        return max(run.time for run in self.runs) or 1.0
+        return max(run.run_time for run in self.runs) or 1.0
 
     @property
     def mean_step(self) -> Seconds:
@@ -133,14 +98,12 @@ class Picture:
     @cached_property
     def is_crowded(self) -> bool:
         """Whether the longest run has too many readings to follow each one."""
-        return max(len(run.frame) for run in self.runs) > _MAX_POINTS_PER_MEAN * _MEAN_COLUMNS
+        return max(len(run.samples) for run in self.runs) > _MAX_POINTS_PER_MEAN * _MEAN_COLUMNS
 
     @cached_property
-    def peaks(self) -> Series[float]:
-        """The highest reading of all runs by `Panel.key`, NaN where there is none."""
-        import pandas
-
-        return pandas.concat([run.frame for run in self.runs]).max()
+    def peaks(self) -> dict[Panel, float | None]:
+        """The highest reading of all runs; None where there is none."""
+        return {panel: find_peak(panel, self.runs) for panel in PANELS}
 
 
 def _build_pictures(collection: Collection) -> dict[tuple[str, str], Picture]:
@@ -153,7 +116,7 @@ def _build_pictures(collection: Collection) -> dict[tuple[str, str], Picture]:
         title = TASKS[task].title if task in TASKS else task
         title += f", {model}" if collection.many_models else ""
         groups = tuple(
-            SizeGroup(size, tuple(map(_build_run, same)), colours[size])
+            SizeGroup(size, tuple(same), colours[size])
             for size, same in sorted(group_by_size(logs).items())
         )
         pictures[model, task] = Picture(make_printable(title), groups)
@@ -168,39 +131,6 @@ def _blend_colours(count: int) -> tuple[str, ...]:
     return tuple(to_hex(colormaps["viridis"](0.87 * i / (count - 1))) for i in range(count))
 
 
-def _build_run(log: Log) -> TimelineRun:
-    import pandas
-
-    frame = pandas.DataFrame(log.columns).rename(columns={"timestamp": "time"})
-    frame["time"] -= frame["time"].iloc[0]
-    for panel in PANELS:
-        frame[panel.key] /= panel.scale
-    return TimelineRun(log.path.index, log.run_time, frame)
-
-
-def keep_extremes(curve: DataFrame, step: Seconds) -> DataFrame:
-    """Keep the lowest and the highest point of every `step` seconds, and one point of a gap."""
-    columns = curve["value"].fillna(0).groupby(_number_columns(curve, step))
-    return curve.loc[sorted({*columns.idxmin(), *columns.idxmax()})]
-
-
-def take_means(curve: DataFrame, step: Seconds) -> DataFrame:
-    """Replace the points of every `step` seconds by their mean; gaps stay."""
-    return curve.groupby(_number_columns(curve, step)).mean()
-
-
-def _number_columns(curve: DataFrame, step: Seconds) -> Series[int]:
-    """Number the points by column: a new one begins every `step` seconds and around a gap."""
-    marks = curve.assign(time=curve["time"] // step, value=curve["value"].isna())
-    return (marks != marks.shift()).any(axis=1).astype(int).cumsum()
-
-
-def _is_lone(curve: DataFrame) -> Series[bool]:
-    """Tell which readings are between two gaps, where a line cannot show them."""
-    gaps = curve["value"].isna()
-    return ~gaps & gaps.shift(1, fill_value=True) & gaps.shift(-1, fill_value=True)
-
-
 class _End(NamedTuple):
     """Where the curve of a run ends, and the index of the run."""
 
@@ -213,7 +143,7 @@ def _draw(picture: Picture) -> Figure:
     from matplotlib.figure import Figure
 
     rows = 0.24 * len(picture.groups)
-    heights = [rows + 0.1, *(0.5 if isnan(picture.peaks[panel.key]) else 1.5 for panel in PANELS)]
+    heights = [rows + 0.1, *(0.5 if picture.peaks[panel] is None else 1.5 for panel in PANELS)]
     figure = Figure(figsize=(12, max(8, 6.5 + rows)))
     grid = {"height_ratios": heights, "hspace": 0.13, "left": 0.205, "right": 0.825}
     grid |= {"top": 0.905, "bottom": 0.095}
@@ -256,7 +186,7 @@ def _draw_strip(axes: Axes, picture: Picture) -> None:
     for row, group in enumerate(picture.groups):
         _draw_legend(axes, row, group)
         _draw_ends(axes, row, group)
-        ends = [_End(run.time, row, run.index) for run in group.outliers]
+        ends = [_End(run.run_time, row, run.path.index) for run in group.outliers]
         _label(axes, ends, group.colour, picture.span)
 
 
@@ -264,8 +194,7 @@ def _draw_legend(axes: Axes, row: int, group: SizeGroup) -> None:
     beside = _beside(axes, axes.transData)
     sample = (_NAMES_X + 0.001, _NAMES_X + 0.016)
     axes.plot(sample, (row, row), color=group.colour, lw=3, transform=beside, clip_on=False)
-    name = f"{plural(group.size[0], 'record')}, batch {group.size[1]:,}"
-    axes.text(_NAMES_X + 0.025, row, name, transform=beside, va="center")
+    axes.text(_NAMES_X + 0.025, row, describe_size(group.size), transform=beside, va="center")
     time = f"{group.run_time:.1f} s"
     axes.text(_MEDIANS_X, row, time, transform=beside, va="center", ha="right")
     count = plural(len(group.runs), "run") + (f", {len(group.empty)} empty" if group.empty else "")
@@ -276,8 +205,8 @@ def _draw_ends(axes: Axes, row: int, group: SizeGroup) -> None:
     """Draw a dot where each run ends, and a bar at their median."""
     axes.axhline(row, color=GRID, lw=0.8)
     axes.vlines(group.run_time, row - 0.4, row + 0.4, color=group.colour, lw=2)
-    full = [run.time for run in group.runs if not run.is_empty]
-    empty = [run.time for run in group.empty]
+    full = [run.run_time for run in group.runs if run not in group.empty]
+    empty = [run.run_time for run in group.empty]
     axes.plot(full, [row] * len(full), "o", ms=6, mfc=group.colour, mec="white", mew=0.8)
     axes.plot(empty, [row] * len(empty), "o", ms=5, mfc="white", mec=group.colour)
 
@@ -313,8 +242,8 @@ def _draw_panel(axes: Axes, panel: Panel, picture: Picture) -> None:
     beside = _beside(axes, axes.transAxes)
     axes.text(_NAMES_X, 1, panel.name, transform=beside, va="top", weight="bold")
     axes.text(_NAMES_X, 1, f"\n{panel.unit}", transform=beside, va="top", color=GREY)
-    peak = picture.peaks[panel.key]
-    if isnan(peak):
+    peak = picture.peaks[panel]
+    if peak is None:
         _say_empty(axes, panel, picture)
         return
     axes.set_ylim(0, 1.08 * max(peak, panel.least) or 1.0)
@@ -323,7 +252,7 @@ def _draw_panel(axes: Axes, panel: Panel, picture: Picture) -> None:
 
 
 def _say_empty(axes: Axes, panel: Panel, picture: Picture) -> None:
-    measured = set(picture.peaks.dropna().index)
+    measured = {panel.key for panel, peak in picture.peaks.items() if peak is not None}
     no_gpu = "ram" in measured and not measured & {"gpu_usage", "gpu_ram"}
     text = "not measured"
     if no_gpu and panel.key.startswith("gpu"):
@@ -346,26 +275,24 @@ def _draw_group(axes: Axes, panel: Panel, group: SizeGroup, picture: Picture) ->
     _label(axes, ends, group.colour, picture.span, lift=6)
 
 
-def _draw_run(
-    axes: Axes, panel: Panel, run: TimelineRun, colour: str, picture: Picture
-) -> _End | None:
+def _draw_run(axes: Axes, panel: Panel, run: Log, colour: str, picture: Picture) -> _End | None:
     """Return where the curve ends; None where the run has no reading."""
-    curve = run.frame[["time", panel.key]].set_axis(["time", "value"], axis=1)
+    curve = build_curve(run, panel)
     line = keep_extremes(curve, picture.span / _CURVE_COLUMNS)
     if panel.jumps and picture.is_crowded:
         _draw_curve(axes, line, color=colour, lw=0.6, alpha=0.15, zorder=1.5)
         line = take_means(curve, picture.mean_step)
     _draw_curve(axes, line, color=colour, lw=1.1, alpha=0.8)
-    readings = line.dropna()
-    if readings.empty:
-        return None
-    time, height = readings.iloc[-1]
-    return _End(time, height, run.index)
+    readings = [point for point in line if not isnan(point[1])]
+    return _End(*readings[-1], run.path.index) if readings else None
 
 
-def _draw_curve(axes: Axes, curve: DataFrame, **style: Any) -> None:
+def _draw_curve(axes: Axes, curve: Curve, **style: Any) -> None:
+    times, values = zip(*curve, strict=True)
     # A line cannot show a reading between two gaps; a dot can.
-    axes.plot(curve["time"], curve["value"], marker=".", markevery=_is_lone(curve), **style)
+    gaps = [True, *map(isnan, values), True]
+    lone = [gaps[i] and gaps[i + 2] and not gaps[i + 1] for i in range(len(curve))]
+    axes.plot(times, values, marker=".", markevery=lone, **style)
 
 
 def _mark_init(rows: Sequence[Axes], picture: Picture) -> None:
@@ -373,7 +300,7 @@ def _mark_init(rows: Sequence[Axes], picture: Picture) -> None:
     for group in (group for group in picture.groups if group.size == INIT_SIZE):
         for axes in rows:
             for run in group.runs:
-                axes.axvline(run.time, color=group.colour, lw=0.7, alpha=0.25)
+                axes.axvline(run.run_time, color=group.colour, lw=0.7, alpha=0.25)
             axes.axvline(group.run_time, color=group.colour, lw=1, ls=(0, (4, 3)))
         where = rows[0].get_xaxis_transform()
         text = f"init time {group.run_time:.1f} s"

@@ -2,14 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby, pairwise
-from math import isnan, nan
-from statistics import fmean, median
+from math import isnan
+from statistics import median
 from typing import NamedTuple
 
-from morocco.charts.timeline import PANELS, Panel
+from morocco.charts.curves import (
+    PANELS,
+    Curve,
+    Panel,
+    build_curve,
+    describe_size,
+    find_peak,
+    keep_extremes,
+    take_means,
+)
 from morocco.logs.log import INIT_SIZE, Log, Size, group_by_size
 from morocco.report.model import Cell, Report
 from morocco.report.tables import get_plot_id
@@ -81,13 +90,13 @@ def _build_plot(name: str, cell: Cell, classes: Mapping[Size, str] | None) -> Pl
     logs = sorted(cell.logs, key=lambda log: (log.path.size, log.path.index, log.name))
     groups = group_by_size(logs)
     span = max(log.run_time for log in logs) or 1.0
-    peaks = {panel: peak for panel in PANELS if (peak := _find_peak(panel, logs)) is not None}
+    peaks = {panel: peak for panel in PANELS if (peak := find_peak(panel, logs)) is not None}
     row_height = _CAPTION_HEIGHT + _CURVE_HEIGHT
     panels = []
     for row, (panel, peak) in enumerate(peaks.items()):
         scale = Scale(
             across=(WIDTH - 1) / span,
-            up=(_CURVE_HEIGHT - 2) / (max(peak, panel.least) or 1.0) / panel.scale,
+            up=(_CURVE_HEIGHT - 2) / (max(peak, panel.least) or 1.0),
             floor=(row + 1) * row_height,
         )
         curves = [
@@ -110,20 +119,13 @@ def _build_plot(name: str, cell: Cell, classes: Mapping[Size, str] | None) -> Pl
     )
 
 
-def _find_peak(panel: Panel, logs: Sequence[Log]) -> float | None:
-    """Return the highest reading in the unit of the panel, None where there is none."""
-    readings = [v for log in logs for v in log.columns[panel.key] if not isnan(v)]
-    return max(readings) / panel.scale if readings else None
-
-
 def _format_peak(panel: Panel, peak: float) -> str:
     return f"{panel.name} up to {format_number(peak)} {panel.unit}"
 
 
 def _describe_group(size: Size, logs: Sequence[Log]) -> str:
     time = format_number(median(log.run_time for log in logs))
-    records = f"{plural(size[0], 'record')}, batch {size[1]:,}"
-    return f"{records}: {plural(len(logs), 'run')}, median {time} s"
+    return f"{describe_size(size)}: {plural(len(logs), 'run')}, median {time} s"
 
 
 class Scale(NamedTuple):
@@ -142,53 +144,21 @@ Pixel = tuple[int, int]
 
 
 def _trace_log(log: Log, panel: Panel, span: Seconds, scale: Scale) -> str:
-    times, values = log.columns["timestamp"], log.columns[panel.key]
-    if panel.jumps and len(times) > _MAX_POINTS:
-        return trace(*take_means(times, values, span / _MEAN_COLUMNS), scale)
-    return trace(times, values, scale)
+    curve = build_curve(log, panel)
+    if panel.jumps and len(curve) > _MAX_POINTS:
+        return trace(take_means(curve, span / _MEAN_COLUMNS), scale)
+    return trace(keep_extremes(curve, 1 / scale.across), scale)
 
 
-def take_means(
-    times: Sequence[Seconds], values: Sequence[float], step: Seconds
-) -> tuple[list[Seconds], list[float]]:
-    """Return the mean reading of every `step` seconds at their mean time; gaps stay."""
-    means: list[tuple[Seconds, float]] = []
-    start = times[0] if times else 0.0
-
-    def get_column(reading: tuple[Seconds, float]) -> tuple[int, bool]:
-        return int((reading[0] - start) / step), isnan(reading[1])
-
-    for _, same in groupby(zip(times, values, strict=True), get_column):
-        moments, readings = zip(*same, strict=True)
-        means.append((fmean(moments), fmean(readings)))
-    return [start, *(time for time, _ in means)], [nan, *(value for _, value in means)]
-
-
-def trace(times: Sequence[Seconds], values: Sequence[float], scale: Scale) -> str:
-    """Return readings over time as an SVG path; NaN is a gap, the first time is 0."""
-    pieces = _split_at_gaps(times, values, scale)
-    return "".join(_format_path(_thin_out(piece)) for piece in pieces)
-
-
-def _split_at_gaps(
-    times: Sequence[Seconds], values: Sequence[float], scale: Scale
-) -> Iterator[list[Pixel]]:
-    start = times[0] if times else 0.0
-    across, up, floor = scale
-    readings = zip(times, values, strict=True)
-    for is_gap, piece in groupby(readings, lambda reading: isnan(reading[1])):
+def trace(curve: Curve, scale: Scale) -> str:
+    """Return a curve as an SVG path."""
+    path = ""
+    for is_gap, points in groupby(curve, lambda point: isnan(point[1])):
         if not is_gap:
-            yield [(round((t - start) * across), round(floor - v * up)) for t, v in piece]
-
-
-def _thin_out(piece: Sequence[Pixel]) -> list[Pixel]:
-    """Keep the first, the lowest, the highest and the last point of each column of pixels."""
-    kept: list[Pixel] = []
-    for x, same in groupby(piece, lambda point: point[0]):
-        ys = [y for _, y in same]
-        keep = {0, ys.index(min(ys)), ys.index(max(ys)), len(ys) - 1}
-        kept += [(x, ys[place]) for place in sorted(keep)]
-    return kept
+            path += _format_path(
+                [(round(t * scale.across), round(scale.floor - v * scale.up)) for t, v in points]
+            )
+    return path
 
 
 def _format_path(piece: Sequence[Pixel]) -> str:

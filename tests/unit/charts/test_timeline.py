@@ -5,13 +5,13 @@ from __future__ import annotations
 import subprocess
 import sys
 from collections.abc import Callable, Sequence
-from math import nan
+from math import isnan, nan
 from pathlib import Path
 
 import pytest
-from pandas import DataFrame
 
-from morocco.charts.timeline import keep_extremes, plot, take_means
+from morocco.charts.curves import PANELS, Curve, build_curve, keep_extremes, take_means
+from morocco.charts.timeline import plot
 from morocco.errors import DataError, OutputError
 from morocco.logs.discovery import Collection, collect_logs
 from morocco.logs.log import Log, LogPath
@@ -50,8 +50,8 @@ def a_cpu_log(*readings: float | None) -> Log:
     return Log("cpu", "rubert", LogPath("terra", 5, 1, 1), tuple(samples))
 
 
-def a_line(values: Sequence[float], step: float = 1.0) -> DataFrame:
-    return DataFrame({"time": [i * step for i in range(len(values))], "value": values})
+def a_line(values: Sequence[float], step: float = 1.0) -> Curve:
+    return [(i * step, value) for i, value in enumerate(values)]
 
 
 def draw_svg(folder: Path, *logs: Log) -> str:
@@ -249,28 +249,34 @@ def test_long_runs_make_small_files_and_show_their_mean(tmp_path: Path) -> None:
     assert "mean of 16.7 s, faint: single readings" in svg
 
 
+def test_a_curve_starts_at_0_and_has_the_unit_of_its_panel() -> None:
+    log = Log("ram", "m", LogPath("terra", 5, 1, 1), (Sample(7.0, ram=2**30), Sample(9.0)))
+    first, last = build_curve(log, PANELS[1])
+    assert first == (0.0, 1.0)
+    assert last[0] == 2.0
+    assert isnan(last[1])
+
+
 def test_thinning_keeps_a_peak_of_one_reading() -> None:
     thinned = keep_extremes(a_line([1.0] * 3001 + [9.0] + [1.0] * 2998, step=1 / 3), 2.5)
-    assert thinned["value"].tolist().count(9.0) == 1
-    assert thinned["time"].is_monotonic_increasing
+    assert [value for _, value in thinned].count(9.0) == 1
+    assert thinned == sorted(thinned, key=lambda point: point[0])
     assert len(thinned) < 1000
 
 
 def test_thinning_keeps_a_peak_among_readings_of_the_same_time() -> None:
-    line = DataFrame({"time": [0.0, 0.0, 0.0, 1.0], "value": [2.0, 9.0, 2.0, 3.0]})
-    assert keep_extremes(line, 1.0)["value"].tolist() == [2.0, 9.0, 3.0]
+    line = [(0.0, 2.0), (0.0, 9.0), (0.0, 2.0), (1.0, 3.0)]
+    assert [value for _, value in keep_extremes(line, 1.0)] == [2.0, 9.0, 3.0]
 
 
 def test_a_mean_stands_in_the_middle_of_its_readings() -> None:
-    means = take_means(a_line([1.0, 3.0, 5.0, 9.0]), 2.0)
-    assert means["time"].tolist() == [0.5, 2.5]
-    assert means["value"].tolist() == [2.0, 7.0]
+    assert take_means(a_line([1.0, 3.0, 5.0, 9.0]), 2.0) == [(0.5, 2.0), (2.5, 7.0)]
 
 
 @pytest.mark.parametrize("thin", [keep_extremes, take_means])
-def test_thinning_keeps_a_gap(thin: Callable[[DataFrame, float], DataFrame]) -> None:
+def test_thinning_keeps_a_gap(thin: Callable[[Curve, float], Curve]) -> None:
     thinned = thin(a_line([1.0] * 4 + [nan] * 2 + [1.0] * 4), 10.0)
-    assert thinned["value"].isna().tolist() == [False, True, False]
+    assert [isnan(value) for _, value in thinned] == [False, True, False]
 
 
 def test_a_reading_between_two_gaps_is_a_dot(tmp_path: Path) -> None:
