@@ -141,3 +141,15 @@ def test_only_the_main_module_exits_and_only_the_commands_print(module: str) -> 
         ".command"
     ):
         assert "click.echo" not in calls
+
+
+def test_the_page_about_the_house_names_every_room_and_no_other() -> None:
+    page = (PACKAGE / "README.md").read_text()
+    linked = set(re.findall(r"\]\(([\w/]+\.py)\)", page))
+    named = set(re.findall(r"[\w/]+\.py", page))
+    rooms = {str(path.relative_to(PACKAGE)) for path in PACKAGE.rglob("*.py")}
+    assert linked <= rooms
+    assert {name for name in named if "/" in name} <= rooms
+    unexplained = {"__init__.py", "__main__.py", "command.py", "render.py"}
+    missing = {room for room in rooms if not {room, Path(room).name} & named}
+    assert {Path(room).name for room in missing} <= unexplained
