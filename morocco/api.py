@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from morocco.check.check import check
 from morocco.check.profile import RUSSIAN_SUPERGLUE, read_profile
-from morocco.check.result import CheckResult
+from morocco.check.rule import CheckResult
 from morocco.logs.discovery import Collection, collect_logs
 from morocco.logs.record import RunRecord
 from morocco.logs.submission import load_submission

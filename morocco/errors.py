@@ -42,14 +42,14 @@ class EngineError(MoroccoError):
 
 
 class GpuError(MoroccoError):
-    """A GPU was asked for that cannot be had."""
+    """A GPU that was asked for is not available."""
 
     exit_code = 5
     cause = "GPU error"
 
 
 class OutputError(MoroccoError):
-    """Results could not be written: disk full, reader gone, no permission."""
+    """Results could not be written: disk full, pipe closed, no permission."""
 
     exit_code = 6
     cause = "output error"
@@ -117,8 +117,8 @@ _CAUSES = {
 def name_cause(kind: str | None, exit_code: int | None) -> str | None:
     """Return the cause of a failed run: "out of memory", "exit code 3"; None for a good run.
 
-    `kind` is the name of the error's class, as a run record holds it. An unknown one, as of a
-    defect in morocco, is its own cause.
+    `kind` is the name of the error's class, as a run record holds it. An unknown one, such as
+    that of a bug in morocco, is its own cause.
     """
     if kind in (None, TargetError.__name__) and exit_code:
         return f"exit code {exit_code}"

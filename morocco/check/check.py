@@ -5,7 +5,7 @@ from __future__ import annotations
 from morocco.check import file_rules, record_rules, timing_rules
 from morocco.check.context import CheckContext
 from morocco.check.profile import RUSSIAN_SUPERGLUE, Profile
-from morocco.check.result import CheckResult
+from morocco.check.rule import CheckResult
 from morocco.logs.submission import Submission
 
 RULES = (

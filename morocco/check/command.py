@@ -12,7 +12,7 @@ from morocco.util.units import plural
 
 if TYPE_CHECKING:
     from morocco.check.render import Format
-    from morocco.check.result import CheckResult
+    from morocco.check.rule import CheckResult
 
 
 @click.command()

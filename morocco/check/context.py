@@ -1,4 +1,4 @@
-"""What the rules look at: a submission with its runs grouped, and a profile."""
+"""What the rules judge: a submission with its runs grouped, and a profile."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from functools import cached_property
 from morocco.check.profile import Profile
 from morocco.logs.log import Log, group_by_task
 from morocco.logs.record import RunRecord
-from morocco.logs.submission import Entry, Submission
+from morocco.logs.submission import Submission
 from morocco.stats.grouping import Group, TaskRuns, group_runs
 
 
@@ -20,23 +20,20 @@ class CheckContext:
     submission: Submission
     profile: Profile
 
-    @property
-    def entries(self) -> tuple[Entry, ...]:
-        return self.submission.entries
-
     @cached_property
     def models(self) -> list[str]:
-        return list(dict.fromkeys(entry.model for entry in self.entries))
+        return list(dict.fromkeys(entry.model for entry in self.submission.entries))
 
     @cached_property
     def logs(self) -> tuple[Log, ...]:
         """Those that can be read."""
-        return tuple(entry.log for entry in self.entries if entry.log is not None)
+        return tuple(entry.log for entry in self.submission.entries if entry.log is not None)
 
     @cached_property
     def records(self) -> dict[str, RunRecord]:
         """The records that can be read, by the name of their log."""
-        return {entry.name: entry.record for entry in self.entries if entry.record is not None}
+        entries = self.submission.entries
+        return {entry.name: entry.record for entry in entries if entry.record is not None}
 
     @cached_property
     def tasks(self) -> dict[tuple[str, str], TaskRuns]:

@@ -6,15 +6,14 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import count, islice, pairwise
 
 from morocco.check.context import CheckContext
-from morocco.check.result import Detail, name_file
-from morocco.check.rule import REMEASURE, RERUN, rule
+from morocco.check.rule import REMEASURE, RERUN, Detail, name_file, rule
 from morocco.logs.log import INIT_SIZE, Log, Size, group_by_size, group_by_task
 from morocco.logs.record import RunRecord
 from morocco.stats.anomalies import compute_period, has_reading
-from morocco.util.units import Seconds
+from morocco.util.units import Seconds, plural
 
 GAP_FLOOR: Seconds = 0.5
-"""At high sampling rates three periods are no longer than a hiccup of the scheduler."""
+"""At high sampling rates the scheduler alone can cause a gap of three periods."""
 
 
 @rule(
@@ -35,7 +34,7 @@ def complete(context: CheckContext) -> Iterator[Detail]:
 
 
 def _find_missing_runs(sizes: Mapping[Size, Sequence[Log]], context: CheckContext) -> Iterator[str]:
-    """Yield what one task lacks; if the profile asks for no sizes, its fullest long one counts."""
+    """Yield what one task lacks; without sizes in the profile, its fullest long size counts."""
     long = [size for size in sizes if size != INIT_SIZE]
     if not long and not context.profile.long_sizes:
         yield "no long runs"
@@ -83,14 +82,14 @@ def sizes(context: CheckContext) -> Iterator[Detail]:
 
 @rule("NO", good="every log can be read", bad="these logs cannot be read")
 def readable(context: CheckContext) -> Iterator[Detail]:
-    for entry in context.entries:
+    for entry in context.submission.entries:
         if entry.fault is not None and entry.fault.kind != "backward":
             yield Detail.about([entry], str(entry.fault))
 
 
 @rule("NO", good="time runs forward in every log", bad="time runs backward")
 def forward(context: CheckContext) -> Iterator[Detail]:
-    for entry in context.entries:
+    for entry in context.submission.entries:
         if entry.fault is not None and entry.fault.kind == "backward":
             yield Detail.about([entry], str(entry.fault))
 
@@ -127,14 +126,14 @@ def readings(context: CheckContext) -> Iterator[Detail]:
     todo=f"if the model needs no GPU, measure with --gpus none; {REMEASURE}",
 )
 def gpu(context: CheckContext) -> Iterator[Detail]:
-    """Judge logs with readings; a GPU is due if the record or other runs of the model have one."""
+    """Expect a GPU where the record or other runs of the model have one; skip empty readings."""
     on_gpu = {log.model for log in context.logs if log.gpu_ram is not None}
     for log in context.logs:
         if log.gpu_ram is not None or not has_reading(log):
             continue
         record = context.records.get(log.name)
         if record and record.gpus and record.arguments.get("gpus") != "none":
-            yield Detail.about([log], f"given {len(record.gpus)}")
+            yield Detail.about([log], f"given {plural(len(record.gpus), 'GPU')}")
         elif log.model in on_gpu:
             yield Detail.about([log])
 
@@ -146,7 +145,7 @@ DISTINCT_LINES = 10
 TOUCHING: Seconds = 0.1
 """The machine's clock may be adjusted between two runs."""
 MAX_CONCURRENT = 500
-"""More runs than any cluster runs at once; bounds the time that a forged zip can take."""
+"""More than any cluster runs at once; bounds the time that a forged zip can take."""
 
 
 @rule("NO", good="no log is a copy of another", bad="these logs are copies")
@@ -154,21 +153,21 @@ def copies(context: CheckContext) -> Iterator[Detail]:
     """Judge byte-for-byte copies, and copies that were shifted in time."""
     by_digest: dict[str, Log] = {}
     by_readings: dict[bytes, list[Log]] = {}
-    digests = {entry.name: entry.digest for entry in context.entries}
+    digests = {entry.name: entry.digest for entry in context.submission.entries}
     for log in context.logs:
         first = by_digest.setdefault(digests[log.name], log)
         alike = by_readings.setdefault(log.fingerprint, [])
         if first is not log:
-            yield Detail.about([log], f"the same file as {_name_beside(first, log)}")
+            yield Detail.about([log], f"same file as {_name_beside(first, log)}")
         else:
             original = next((other for other in alike if _is_shifted(log, other)), None)
             if original is not None:
-                yield Detail.about([log], f"the readings of {_name_beside(original, log)}")
+                yield Detail.about([log], f"same readings as {_name_beside(original, log)}")
             alike.append(log)
 
 
 def _is_shifted(log: Log, other: Log) -> bool:
-    """Tell whether logs with equal readings are one: many distinct lines, or the same rhythm."""
+    """Tell whether logs with equal readings are copies: many distinct lines, or equal steps."""
     lines: set[tuple[object, ...]] = set()
     for sample in log.samples:  # not all at once: a log may have millions
         lines.add(sample[1:])

@@ -1,4 +1,4 @@
-"""What a submission is checked against: the suite, its machine, and the thresholds of doubt."""
+"""What a submission is checked against: a suite, its machine, and the limits of the rules."""
 
 from __future__ import annotations
 
@@ -34,12 +34,12 @@ class Machine:
 
 @dataclass(frozen=True)
 class Thresholds:
-    """Where doubt begins."""
+    """The limits beyond which a rule is broken."""
 
     gap_periods: Amount = 3.0
     """Sampling periods; a longer gap between two lines hides what happened in it."""
     cold_start: Amount = COLD_START
-    """Fraction of the median start-up by which start-ups may differ."""
+    """Fraction of the median start-up time by which start-up times may differ."""
     short_run: Amount = 0.3
     """Fraction of the median run time by which a finished run may be shorter."""
     spread: Amount = WIDE_SPREAD

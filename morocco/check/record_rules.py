@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import partial
 
 from morocco.check.context import CheckContext
 from morocco.check.profile import Machine
-from morocco.check.result import Detail
-from morocco.check.rule import REMEASURE, rule
+from morocco.check.rule import REMEASURE, Detail, rule
 from morocco.logs.log import Log, group_by_task
 from morocco.logs.record import GPU_IN_USE, TIME_TOLERANCE, RunRecord
 from morocco.util.units import GIB, format_bytes, plural
@@ -16,7 +15,7 @@ from morocco.util.units import GIB, format_bytes, plural
 record_rule = partial(rule, needs_records=True)
 
 MEMORY_TOLERANCE = 0.1
-"""A machine of 96 GB reports a few per cent less."""
+"""A machine with 96 GB reports a few per cent less."""
 
 
 @rule(
@@ -28,7 +27,7 @@ MEMORY_TOLERANCE = 0.1
 def records(context: CheckContext) -> Iterator[Detail]:
     return _merge(
         (entry.log, entry.record_fault or "")
-        for entry in context.entries
+        for entry in context.submission.entries
         if entry.log and entry.record is None
     )
 
@@ -36,8 +35,7 @@ def records(context: CheckContext) -> Iterator[Detail]:
 @record_rule("NO", good="every record belongs to its log", bad="the record belongs to another run")
 def same_run(context: CheckContext) -> Iterator[Detail]:
     for log, record in context.recorded():
-        what = ", ".join(_find_contradictions(log, record))
-        if what:
+        if what := ", ".join(_find_contradictions(log, record)):
             yield Detail.about([log], what)
 
 
@@ -64,11 +62,8 @@ def _find_contradictions(log: Log, record: RunRecord) -> Iterator[str]:
     todo=f"choose one machine; {REMEASURE}",
 )
 def one_machine(context: CheckContext) -> Iterator[Detail]:
-    for runs in _group_by_task(context):
-        # The fingerprint covers the facts too, so it is worth naming only if none of them differ.
-        yield from _find_different(runs, _describe_machine) or _find_different(
-            runs, lambda record: {"machine": record.machine}
-        )
+    # The fingerprint covers the facts too, so it is worth naming only if none of them differ.
+    return _find_different(context, _describe_machine, lambda record: {"machine": record.machine})
 
 
 def _describe_machine(record: RunRecord) -> dict[str, str | int | None]:
@@ -96,8 +91,7 @@ def _join(values: Iterable[str | float | None]) -> str:
     todo=f"choose one image; {REMEASURE}",
 )
 def one_image(context: CheckContext) -> Iterator[Detail]:
-    for runs in _group_by_task(context):
-        yield from _find_different(runs, lambda record: {"image": record.image})
+    return _find_different(context, lambda record: {"image": record.image})
 
 
 @record_rule(
@@ -107,28 +101,28 @@ def one_image(context: CheckContext) -> Iterator[Detail]:
     todo=f"choose one DATA_DIR; {REMEASURE}",
 )
 def one_input(context: CheckContext) -> Iterator[Detail]:
-    for runs in _group_by_task(context):
-        yield from _find_different(runs, lambda record: {"SHA-256": record.data.sha256})
-
-
-def _group_by_task(context: CheckContext) -> Iterator[list[tuple[Log, RunRecord]]]:
-    """Yield the runs of each task of each model, as far as they have records."""
-    for logs in group_by_task(context.logs).values():
-        yield [(log, context.records[log.name]) for log in logs if log.name in context.records]
+    return _find_different(context, lambda record: {"SHA-256": record.data.sha256})
 
 
 def _find_different(
-    runs: Sequence[tuple[Log, RunRecord]],
-    describe: Callable[[RunRecord], Mapping[str, str | int | None]],
-) -> list[Detail]:
-    """Return the logs of each value, for every fact of which the runs have several values."""
-    described = [(log, describe(record)) for log, record in runs]
-    details = []
-    for name in dict.fromkeys(name for _, facts in described for name in facts):
-        known = ((log, facts[name]) for log, facts in described if facts[name])
-        values = list(_merge((log, f"{name} {value}") for log, value in known))
-        details += values if len(values) > 1 else []
-    return details
+    context: CheckContext, *descriptions: Callable[[RunRecord], Mapping[str, str | int | None]]
+) -> Iterator[Detail]:
+    """Yield the logs of each value, for every fact of which the runs of a task have several values.
+
+    A later description counts only if the runs agree in all facts of the earlier ones.
+    """
+    for logs in group_by_task(context.logs).values():
+        recorded = [log for log in logs if log.name in context.records]
+        for describe in descriptions:
+            facts = {log.name: describe(context.records[log.name]) for log in recorded}
+            details = []
+            for fact in dict.fromkeys(name for values in facts.values() for name in values):
+                known = ((log, facts[log.name][fact]) for log in recorded)
+                values = list(_merge((log, f"{fact} {value}") for log, value in known if value))
+                details += values if len(values) > 1 else []
+            if details:
+                yield from details
+                break
 
 
 @record_rule(
@@ -154,7 +148,7 @@ def foreign_load(context: CheckContext) -> Iterator[Detail]:
 def warnings(context: CheckContext) -> Iterator[Detail]:
     def find_own(record: RunRecord) -> Iterator[str]:
         coded = zip(record.warnings, record.warning_codes, strict=True)
-        # The rule foreign-load judges GPUs in use.
+        # The rule foreign-load covers GPUs in use.
         yield " ".join(text for text, code in coded if text and code != GPU_IN_USE)
 
     return _judge_each(context, find_own)
@@ -162,7 +156,7 @@ def warnings(context: CheckContext) -> Iterator[Detail]:
 
 @record_rule(
     "warn",
-    good="the suite asks for no other machine",
+    good="no machine differs from the one of the suite",
     bad="not the machine of the suite, so the numbers are not comparable",
     todo="measure on the machine that the suite asks for",
 )

@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Literal
 
-from morocco.check.result import CheckResult, Detail, RuleResult
+from morocco.check.rule import CheckResult, Detail, RuleResult
 from morocco.util.text import escape_control_characters
 from morocco.util.units import plural
 

@@ -10,8 +10,7 @@ from math import isnan
 from statistics import median
 
 from morocco.check.context import CheckContext
-from morocco.check.result import Detail
-from morocco.check.rule import REMEASURE, rule
+from morocco.check.rule import REMEASURE, Detail, rule
 from morocco.logs.log import Log, group_by_size, group_by_task
 from morocco.logs.record import RunRecord
 from morocco.stats.anomalies import (
@@ -70,8 +69,7 @@ def _judge_ends(logs: Sequence[Log], context: CheckContext) -> Iterator[Detail]:
             reasons = _find_failures(record, log, usual_count)
         else:
             reasons = _find_cut_signs(log, usual_time, context.profile.thresholds.short_run)
-        what = ", ".join(reasons)
-        if what:
+        if what := ", ".join(reasons):
             yield Detail.about([log], what)
 
 
@@ -94,8 +92,8 @@ def _find_failures(record: RunRecord, log: Log, usual: int | None) -> Iterator[s
 def _find_cut_signs(log: Log, usual: Seconds, limit: float) -> Iterator[str]:
     """Yield the signs of a run that was cut off.
 
-    For 1_1 runs one sign alone means nothing: a good run is short beside cold starts, and its work
-    ends so soon that the GPU's average may still show it.
+    For 1_1 runs one sign alone means nothing: a good run is short compared with a cold start, and
+    may end while the GPU's averaged usage still shows its work.
     """
     signs = []
     if log.run_time < (1 - limit) * usual:
@@ -144,12 +142,12 @@ def work(context: CheckContext) -> Iterator[Detail]:
         short = find_short_work(group)
         if short is not None:
             what = f"{short.time:.1f} s, {short.samples:.0f} samples"
-            yield Detail.about(group.long.logs, f"{what}, --input-size {short.enough} would do")
+            yield Detail.about(group.long.logs, f"{what}, --input-size {short.enough} is enough")
 
 
 @rule("warn", good="the speed is about the same in all runs of a size", bad="the speed varies")
 def spread(context: CheckContext) -> Iterator[Detail]:
-    """Judge groups with too wide a spread; yield each run far from their median speed."""
+    """In groups with too wide a spread, yield each run far from the median speed."""
     limit = context.profile.thresholds.spread
     for group in context.measured:
         found = find_spread(group, limit)

@@ -35,10 +35,10 @@ _NAMES_SHOWN = 3
 _HEADER_SIZE: Bytes = 30
 _ENCRYPTED = 0x1
 _METHODS = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
-"""Others may take gigabytes of memory to unpack."""
-_DRIVE = re.compile(r"[A-Za-z]:")
+"""Other methods may take gigabytes of memory to unpack."""
+_ABSOLUTE = re.compile(r"/|[A-Za-z]:")
 _END = struct.Struct("<4s4H2LH")
-"""The last record of a zip: how many entries there are, and where their directory begins."""
+"""The last record of a zip, with the number of entries and the start of their directory."""
 _ZIP64_LOCATOR_SIZE: Bytes = 20
 """Stands before the last record in archives of more than 4 GB or 65,535 entries."""
 _ZIP_ERRORS = (
@@ -92,17 +92,17 @@ class Archive:
     def _open(self, name: str) -> Iterator[BinaryIO]:
         try:
             with self._file.open(name) as entry:
-                # The reader of zipfile is slow at lines of limited length.
+                # zipfile's own reader is slow when the length of a line is limited.
                 yield cast(BinaryIO, BufferedReader(entry, 2**16))
         except _ZIP_ERRORS as error:
             raise OSError(str(error)) from None
 
     def _hold(self, size: Bytes) -> None:
-        """Count what is kept: short lines take more memory than they do in the archive."""
+        """Count the memory taken: short lines need more of it than they do in the archive."""
         self._left -= size
         if self._left < 0:
-            most = format_bytes(MAX_HELD)
-            fault = f"has more lines and records than fit in {most} of memory"
+            limit = format_bytes(MAX_HELD)
+            fault = f"has more lines and records than fit in {limit} of memory"
             raise ArchiveRefused(self._path, fault)
 
 
@@ -130,10 +130,10 @@ def open_archive(path: Path, name: Path | None = None) -> Iterator[Archive]:
         except _ZIP_ERRORS as error:
             raise DataError(f"Cannot read {name}: {error}.") from None
         entries = archive.infolist()
-        faults = list(_check_entries(entries, directory))
         if len(entries) != count:
-            faults.append(f"has {len(entries)} entries, not the {count} that it claims")
-        if faults:
+            fault = f"has {len(entries):,} entries, not the {count:,} that it claims"
+            raise ArchiveRefused(name, fault)
+        if faults := list(_check_entries(entries, directory)):
             raise ArchiveRefused(name, *faults)
         yield Archive(name, archive)
 
@@ -150,21 +150,14 @@ def _read_end(file: BinaryIO, name: Path) -> tuple[int, Bytes]:
         raise ValueError("it is cut short, or something was appended to it")
     _, _, _, _, count, length, start, _ = _END.unpack(end)
     if before.startswith(b"PK\x06\x07") or count > MAX_ENTRIES:
-        raise ArchiveRefused(name, _format_count(max(count, MAX_ENTRIES + 1)))
+        count = max(count, MAX_ENTRIES + 1)
+        raise ArchiveRefused(name, f"has {count:,} entries, more than {MAX_ENTRIES:,}")
     if length > _MAX_DIRECTORY:
         limit = f"more than {MAX_ENTRIES:,} entries need"
         raise ArchiveRefused(name, f"has names of {format_bytes(length)}, {limit}")
     if start + length != size - _END.size:
         raise ArchiveRefused(name, "has other data before its first entry, or around its directory")
     return count, start
-
-
-def _format_count(count: int) -> str:
-    return f"has {count:,} entries, more than {MAX_ENTRIES:,}"
-
-
-def _is_absolute(entry: zipfile.ZipInfo) -> bool:
-    return entry.filename.startswith("/") or _DRIVE.match(entry.filename) is not None
 
 
 def _is_roundabout(entry: zipfile.ZipInfo) -> bool:
@@ -177,14 +170,14 @@ def _is_special(entry: zipfile.ZipInfo) -> bool:
 
 
 def _is_bomb(entry: zipfile.ZipInfo) -> bool:
-    # An entry no longer than a line does no harm, and may well repeat itself.
+    # An entry no longer than a line is harmless, and may well compress this far.
     return entry.file_size > max(MAX_LINE, MAX_RATIO * entry.compress_size)
 
 
 _ENTRY_RULES: tuple[tuple[str, Callable[[zipfile.ZipInfo], bool]], ...] = (
     ("has two names", lambda entry: entry.filename != entry.orig_filename),
     ("has a name that cannot be printed", lambda entry: not entry.filename.isprintable()),
-    ("is an absolute path", _is_absolute),
+    ("is an absolute path", lambda entry: bool(_ABSOLUTE.match(entry.filename))),
     ("has a backslash in its path", lambda entry: "\\" in entry.filename),
     ("has `..` or an empty part in its path", _is_roundabout),
     ("is a link or another special file", _is_special),
@@ -195,15 +188,14 @@ _ENTRY_RULES: tuple[tuple[str, Callable[[zipfile.ZipInfo], bool]], ...] = (
 
 
 def _check_entries(entries: Sequence[zipfile.ZipInfo], directory: Bytes) -> Iterator[str]:
-    """Yield what is wrong with the entries, none of them read; they must end at `directory`."""
-    if len(entries) > MAX_ENTRIES:
-        yield _format_count(len(entries))
-        return
+    """Yield what is wrong with the entries without reading them; they must end at `directory`."""
     for fault, breaks in _ENTRY_RULES:
         yield from _format_fault(fault, [entry.filename for entry in entries if breaks(entry)])
     counts = Counter(entry.filename for entry in entries)
     yield from _format_fault("occurs twice", [name for name in counts if counts[name] > 1])
-    foreign = [name for name in counts if not _belongs(name, counts)]
+    logs = {name for name in counts if LogPath.parse(name)}
+    known = {*logs, *(name.removesuffix("l") for name in logs)}
+    foreign = [name for name in counts if name not in known and not name.endswith("/")]
     yield from _format_fault("is neither a log nor the record of one", foreign)
     if (size := sum(entry.file_size for entry in entries)) > MAX_UNPACKED:
         yield f"unpacks to {format_bytes(size)}, more than {format_bytes(MAX_UNPACKED)}"
@@ -211,12 +203,6 @@ def _check_entries(entries: Sequence[zipfile.ZipInfo], directory: Bytes) -> Iter
     yield from _format_fault("shares its bytes with another entry", overlaps)
     if min((entry.header_offset for entry in entries), default=0) > 0:
         yield "has other data before its first entry"
-
-
-def _belongs(name: str, names: Counter[str]) -> bool:
-    is_record = name.endswith(".json") and f"{name}l" in names
-    log_name = f"{name}l" if is_record else name
-    return name.endswith("/") or LogPath.parse(log_name) is not None
 
 
 def _find_overlaps(entries: Sequence[zipfile.ZipInfo], directory: Bytes) -> Iterator[str]:

@@ -1,4 +1,4 @@
-"""From the paths a user gives to the logs below them: files, folders, zips, several models."""
+"""Find and read the logs below the paths a user gives: files, folders, zips, several models."""
 
 from __future__ import annotations
 
@@ -16,19 +16,24 @@ from morocco.util.units import Bytes
 
 PATTERN = "<task>/<input>_<batch>_<index>.jsonl, such as parus/2000_32_01.jsonl"
 _FAILED = ".failed"
-"""The log of a failed run ends in this."""
+"""The suffix of a failed run's log."""
+_SKIPPED = {
+    ".jsonl.failed": "a failed run",
+    ".jsonl.part": "a run that was cut off or is still going",
+    ".jsonl": f"not named {PATTERN}",
+}
 MAX_RECORD: Bytes = 2**20
 """A record is about 3 KB long."""
 
 
 @dataclass(frozen=True)
 class FoundLog:
-    """A log that was found and not read yet."""
+    """A log that was found but not read yet."""
 
     name: str
     """As messages name it: below the path that was given."""
     place: Path
-    """The same from the root, so that a log reached by two paths counts once."""
+    """The absolute path, so that a log found twice counts once."""
     path: LogPath
     read_lines: Callable[[], Iterator[bytes]] = field(compare=False)
     """Yields the log's lines, longer ones in pieces; OSError if they cannot be read."""
@@ -96,7 +101,8 @@ def _find_in_folder(folder: Path, remarks: list[str]) -> Iterator[FoundLog]:
         log_path = LogPath.parse(_absolute(path.with_suffix("") if failed else path))
         is_log = log_path is not None and path.is_file()
         if failed or not is_log:
-            _remark_on(str(path), remarks)
+            whys = (why for ending, why in _SKIPPED.items() if path.name.endswith(ending))
+            remarks += (f"{path}: skipped, {why}" for why in whys)
         if log_path is not None and is_log:
             yield _build_log(path, log_path, failed=failed)
 
@@ -141,17 +147,8 @@ def _absolute(path: Path) -> Path:
     return Path(os.path.abspath(path))  # noqa: PTH100
 
 
-def _remark_on(name: str, remarks: list[str]) -> None:
-    if name.endswith(".jsonl.failed"):
-        remarks.append(f"{name}: skipped, a failed run")
-    elif name.endswith(".jsonl.part"):
-        remarks.append(f"{name}: skipped, a run that was cut off or is still going")
-    elif name.endswith(".jsonl"):
-        remarks.append(f"{name}: skipped, not named {PATTERN}")
-
-
 def _name_models(model_dirs: set[str]) -> dict[str, str]:
-    """Name each model by its folder; if two share a name, by as much of the path as it takes."""
+    """Name each model by its folder; if two share a name, by as much of the path as is needed."""
     names = {folder: PurePath(folder).name.removesuffix(".zip") for folder in model_dirs}
     depth = 0
     while len(set(names.values())) < len(names):

@@ -43,7 +43,7 @@ class LogPath:
 
     @classmethod
     def parse(cls, path: PurePath | str) -> LogPath | None:
-        """Return what `path` says; None if it is not the path of a log."""
+        """Return the parts of `path`; None if it is not the path of a log."""
         parts = PurePath(path).parts[-2:]
         match = _LOG_NAME.fullmatch(parts[-1]) if len(parts) == 2 else None
         return cls(parts[0], *map(int, match.groups())) if match else None
@@ -69,13 +69,13 @@ class Log:
     name: str
     """The file, as messages name it."""
     model: str
-    """The folder that holds the task's folder; tells models apart."""
+    """The folder that holds the task's folder."""
     path: LogPath
     samples: Sequence[Sample]
 
     @property
     def columns(self) -> Mapping[str, array[float]]:
-        """The readings by key, NaN for None: fast to go through where there are millions."""
+        """The readings by key, NaN for None; fast even for millions of them."""
         samples = self.samples if isinstance(self.samples, Samples) else Samples(self.samples)
         return samples.columns
 

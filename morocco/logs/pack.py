@@ -1,4 +1,4 @@
-"""Logs and their records as one zip: the same bytes for the same logs, wherever they lie."""
+"""Logs and their records as one zip: the same bytes for the same logs, wherever they are."""
 
 from __future__ import annotations
 
@@ -48,8 +48,8 @@ def pack_logs(paths: Sequence[Path], output: Path) -> Packed:
     """Write every log below `paths`, and the records beside them, to a zip.
 
     Logs are named `<task>/<file>`, or `<model>/<task>/<file>` if there are several models.
-    DataError if `check` would refuse the zip, OutputError if it cannot be written; neither leaves
-    a zip, nor touches one that was there before.
+    DataError if `check` would refuse the zip, OutputError if it cannot be written; after either,
+    `output` is as it was before.
     """
     with find_logs(paths) as found:
         try:
@@ -79,8 +79,8 @@ def _write(found: FoundLogs, draft: BinaryIO) -> int:
                     entry.write(piece)
                     left -= len(piece)
                     if left < 0:
-                        most = format_bytes(MAX_UNPACKED)
-                        raise DataError(f"These logs exceed {most}, the limit of a submission.")
+                        limit = format_bytes(MAX_UNPACKED)
+                        raise DataError(f"These logs exceed {limit}, the limit of a submission.")
     return records
 
 
@@ -108,8 +108,7 @@ def _read_record(log: FoundLog) -> bytes | None:
     except OSError as error:
         raise DataError(f"Cannot read the record of {log.name}: {error}.") from None
     if record is not None and len(record) > MAX_RECORD:
-        most = format_bytes(MAX_RECORD)
-        raise DataError(f"The record of {log.name} is longer than {most}, too long for a record.")
+        raise DataError(f"The record of {log.name} is longer than {format_bytes(MAX_RECORD)}.")
     return record
 
 
@@ -124,7 +123,7 @@ def _read_lines(log: FoundLog) -> Iterator[bytes]:
 
 
 def _read_back(draft: Path, output: Path) -> None:
-    """Read what was written as `check` does, so that no zip is handed out that it would refuse."""
+    """Read what was written as `check` does; ArchiveRefused if it would refuse the zip."""
     with open_archive(draft, output) as archive:
         for name in archive.names:
             if name.endswith(".json"):

@@ -21,7 +21,7 @@ FORMAT = 1
 TIME_TOLERANCE: Seconds = 0.1
 """A log and its record may differ by this much: the last sample may come after the end."""
 GPU_IN_USE = "gpu-in-use"
-"""The code of the warning that others were using a GPU before the start."""
+"""The code of the warning that other processes were on a GPU before the start."""
 
 
 @dataclass(frozen=True)
@@ -56,7 +56,7 @@ class Output:
 
 @dataclass(frozen=True)
 class GpusBefore:
-    """The GPUs just before the start: everything here belongs to others."""
+    """The GPUs just before the start; what is in use belongs to other processes."""
 
     used: tuple[Bytes | None, ...]
     """Memory of each GPU, in the order of `gpus`."""
@@ -85,10 +85,10 @@ class Monitor:
 
 @dataclass(frozen=True)
 class RunRecord:
-    """Everything that a log does not say.
+    """Everything about a run that its log does not hold.
 
-    `bench` knows most of it. A record that was read may come from anybody: whatever was missing or
-    of the wrong type is None, or empty where None is not allowed.
+    A record that was read may come from anybody: whatever was missing or of the wrong type is
+    None, or empty where None is not allowed.
     """
 
     morocco: str
@@ -173,7 +173,7 @@ def to_utc(timestamp: Seconds) -> str:
 
 _MAX_TEXT = 200
 _MAX_COMMAND = 128 * 1024
-"""Linux takes no longer argument, and `suite` compares targets to their last character."""
+"""The longest argument on Linux: `suite` compares targets to their last character."""
 _MAX_LIST = 100
 _NUMBER_BOUND = 2**63
 _JSON_TYPES: Mapping[Any, Any] = {
@@ -224,7 +224,7 @@ def _read_table(table: Mapping[str, Any], kind: Any, max_text: int) -> Any:
 
 def _fits(value: Any, kind: Any) -> bool:
     if is_dataclass(kind):
-        return value is not None  # a failure of whatever type is a failure
+        return value is not None  # a failure of any type is a failure
     plain = get_origin(kind) or kind
     if isinstance(value, bool):  # an int to isinstance
         return plain is bool
@@ -233,6 +233,4 @@ def _fits(value: Any, kind: Any) -> bool:
     return isinstance(value, _JSON_TYPES[plain])
 
 
-@cache
-def _get_hints(kind: Any) -> dict[str, Any]:
-    return get_type_hints(kind)
+_get_hints = cache(get_type_hints)

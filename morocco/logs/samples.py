@@ -81,14 +81,11 @@ class Samples(Sequence[Sample]):
     def __hash__(self) -> int:
         return hash(tuple(self))
 
-    def __repr__(self) -> str:
-        return f"Samples({list(self)!r})"
-
 
 def _restore(
     timestamp: float, cpu_usage: float, ram: float, gpu_usage: float, gpu_ram: float
 ) -> Sample:
-    # Only NaN differs from itself; asking this way takes half the time.
+    # Only NaN differs from itself; this comparison takes half the time of isnan.
     return Sample(
         timestamp,
         cpu_usage if cpu_usage == cpu_usage else None,
@@ -99,5 +96,5 @@ def _restore(
 
 
 def _to_bytes(value: float) -> Bytes:
-    # A log may say 5.5 bytes; it is not rounded, so that this can be noticed.
+    # A log may hold 5.5 bytes, which are not rounded, so that the defect shows.
     return int(value) if value.is_integer() else value  # type: ignore[return-value]

@@ -9,7 +9,7 @@ from reprlib import repr as shorten
 from typing import Any, Literal, NamedTuple
 
 from morocco.errors import DataError
-from morocco.util.json import Object, read_objects
+from morocco.util.json import Object, read_objects, take, take_idx, take_list
 from morocco.util.units import plural
 
 Key = tuple[str, ...]
@@ -34,7 +34,7 @@ _NO_LABELS_HINT = "; gold needs the answers, which val.jsonl has and test.jsonl 
 
 
 class FoundLabel(NamedTuple):
-    """A label read from a record."""
+    """A label in a record."""
 
     key: Key
     label: Label
@@ -61,28 +61,6 @@ class Schema:
     """All labels of the task; empty where a label is a text."""
 
 
-def _get(record: Object, field: str, kind: type, needed: str) -> Any:
-    """Return a field of an object; ValueError where it is missing or of another type."""
-    if field not in record:
-        raise ValueError(f"`{field}` is missing")
-    if type(record[field]) is not kind:  # bool is an int to isinstance
-        raise ValueError(f"`{field}` must be {needed}, not {shorten(record[field])}")
-    return record[field]
-
-
-def _get_objects(record: Object, field: str) -> list[Object]:
-    objects: list[Object] = _get(record, field, list, "a list")
-    if not all(isinstance(entry, dict) for entry in objects):
-        raise ValueError(f"`{field}` must be a list of objects")
-    return objects
-
-
-def _get_idx(record: Object) -> str:
-    """Return the `idx` as a text: some files have numbers, others texts of the same numbers."""
-    kind = str if isinstance(record.get("idx"), str) else int
-    return str(_get(record, "idx", kind, "a whole number or a text"))
-
-
 def _get_label(record: Object, labels: tuple[Label, ...]) -> Label:
     if "label" not in record:
         raise MissingLabel("`label` is missing")
@@ -99,44 +77,44 @@ def _get_label(record: Object, labels: tuple[Label, ...]) -> Label:
 def _get_tags(record: Object) -> Iterator[tuple[str, tuple[str, ...]]]:
     for field, group in TAG_GROUPS.items():
         if record.get(field) is not None:
-            text = _get(record, field, str, "tags separated by semicolons")
+            text = take(record, field, str, "tags separated by semicolons")
             if tags := tuple(filter(None, map(str.strip, text.split(";")))):
                 yield group, tags
 
 
 def _read_tagged(record: Object) -> Iterator[FoundLabel]:
     label = _get_label(record, _ENTAILMENT)
-    yield FoundLabel((_get_idx(record),), label, tuple(_get_tags(record)))
+    yield FoundLabel((take_idx(record),), label, tuple(_get_tags(record)))
 
 
 def _read_answers(record: Object) -> Iterator[FoundLabel]:
-    passage = _get_idx(record)
-    for question in _get_objects(_get(record, "passage", dict, "an object"), "questions"):
-        for answer in _get_objects(question, "answers"):
-            key = (passage, _get_idx(question), _get_idx(answer))
+    passage = take_idx(record)
+    for question in take_list(take(record, "passage", dict, "an object"), "questions"):
+        for answer in take_list(question, "answers"):
+            key = (passage, take_idx(question), take_idx(answer))
             yield FoundLabel(key, _get_label(answer, _NUMBERS))
 
 
 def _read_queries(record: Object) -> Iterator[FoundLabel]:
-    queries = _get_objects(record, "qas")
+    queries = take_list(record, "qas")
     if not queries or not all(query.get("answers") for query in queries):
         raise MissingLabel("a question has no answers")
     texts = tuple(
-        tuple(_get(answer, "text", str, "a text") for answer in _get_objects(query, "answers"))
+        tuple(take(answer, "text", str, "a string") for answer in take_list(query, "answers"))
         for query in queries
     )
-    yield FoundLabel((_get_idx(record),), texts)
+    yield FoundLabel((take_idx(record),), texts)
 
 
 def _read_text(record: Object) -> Iterator[FoundLabel]:
-    yield FoundLabel((_get_idx(record),), _get(record, "label", str, "a text"))
+    yield FoundLabel((take_idx(record),), take(record, "label", str, "a string"))
 
 
 def _choice(fields: str, labels: tuple[Label, ...], read_gold: Reader | None = None) -> Schema:
     """Build the schema of a task with one label out of a few per record."""
 
     def read(record: Object) -> Iterator[FoundLabel]:
-        yield FoundLabel((_get_idx(record),), _get_label(record, labels))
+        yield FoundLabel((take_idx(record),), _get_label(record, labels))
 
     return Schema(frozenset(fields.split()), read_gold or read, read, labels)
 
@@ -184,7 +162,7 @@ class Pair(NamedTuple):
     key: Key
     gold: Any
     predicted: Any
-    """None for a prediction that is no label at all."""
+    """None for a missing prediction where the task has more than two labels."""
     tags: Tags = ()
 
 
@@ -217,12 +195,12 @@ def read_answers(source: Source, task: str, *, is_gold: bool) -> Answers:
             hint = _NO_LABELS_HINT if is_gold and isinstance(error, MissingLabel) else ""
             raise DataError(f"{name}, line {number}, as {what}: {error}{hint}.") from None
     if not answers:
-        raise DataError(f"{name} is empty: it must hold {what}, one JSON object a line.")
+        raise DataError(f"{name} is empty: it must hold {what}, one JSON object per line.")
     return Answers(name, answers, repeated)
 
 
 def _check_task(record: Object, task: str) -> None:
-    """Raise ValueError for a record with the fields of another task; a bare prediction has none."""
+    """Raise ValueError for a record with the fields of another task; a prediction may have none."""
     fitting = [name for name, schema in SCHEMAS.items() if schema.fields <= record.keys()]
     if fitting and task not in fitting:
         closest = max(fitting, key=lambda name: len(SCHEMAS[name].fields))
@@ -231,9 +209,9 @@ def _check_task(record: Object, task: str) -> None:
 
 def _check_repeated(key: Key, label: Label, before: Answer, is_gold: bool) -> None:
     if is_gold:
-        raise ValueError(f"{_format_key(key)} was in line {before.line} already")
+        raise ValueError(f"{_format_key(key)} is already on line {before.line}")
     if label != before.label:
-        raise ValueError(f"{_format_key(key)} has another label than in line {before.line}")
+        raise ValueError(f"{_format_key(key)} has a different label on line {before.line}")
 
 
 def match(gold: Answers, predictions: Answers, task: str, missing: Missing) -> list[Pair]:
@@ -251,23 +229,19 @@ def match(gold: Answers, predictions: Answers, task: str, missing: Missing) -> l
             )
     absent = [key for key in gold.by_key if key not in predictions.by_key]
     if absent and missing == "error":
+        number = f"{len(absent):,} of {plural(len(gold.by_key), 'prediction')}"
         raise DataError(
-            f"{predictions.name} lacks {plural(len(absent), 'prediction')} of "
-            f"{len(gold.by_key):,}; the first is {_format_key(absent[0])} (line "
+            f"{predictions.name} lacks {number}; the first is {_format_key(absent[0])} (line "
             f"{gold.by_key[absent[0]].line} of {gold.name}). Predict every record, or count "
             "missing ones as wrong with --missing wrong."
         )
     pairs = []
     for key, (label, tags, _) in gold.by_key.items():
+        others = [other for other in SCHEMAS[task].labels if other != label]
+        wrong = others[0] if len(others) == 1 else None
         prediction = predictions.by_key.get(key)
-        predicted = _get_wrong_label(task, label) if prediction is None else prediction.label
-        pairs.append(Pair(key, label, predicted, tags))
+        pairs.append(Pair(key, label, prediction.label if prediction else wrong, tags))
     return pairs
-
-
-def _get_wrong_label(task: str, right: Label) -> Label:
-    others = [label for label in SCHEMAS[task].labels if label != right]
-    return others[0] if len(others) == 1 else None
 
 
 def _format_key(key: Key) -> str:

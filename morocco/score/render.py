@@ -77,13 +77,7 @@ def _to_rows(group: TagGroup) -> list[tuple[str, ...]]:
         *((tag, "atomic", part) for tag, part in group.atomic.items()),
     ]
     return [
-        (
-            group.name,
-            escape_control_characters(tag),
-            kind,
-            format_score(part.mcc),
-            str(part.labels),
-        )
+        (group.name, escape_control_characters(tag), kind, format_score(part.mcc), f"{part.labels}")
         for tag, kind, part in parts
     ]
 

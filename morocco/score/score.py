@@ -92,7 +92,11 @@ def score_task(task: str, predictions: Source, gold: Source, missing: Missing = 
             hint = f"did you mean {task.lower()!r}?"
         raise DataError(f"There is no task {task!r}; {hint}")
     if isinstance(predictions, Path) and _is_folder(predictions):
-        predictions = _require_predictions(predictions, task)
+        path = _find_predictions(predictions, task)
+        if path is None:
+            names = f"{task}.jsonl nor {TASKS[task].title}.jsonl"
+            raise DataError(f"{predictions} holds neither {names}.")
+        predictions = path
     if isinstance(gold, Path) and _is_folder(gold):
         gold = find_data(gold, task)
     answers = read_answers(predictions, task, is_gold=False)
@@ -128,13 +132,6 @@ def score_folder(predictions: Path, gold: Path, missing: Missing = "error") -> S
 
 def _is_folder(path: Path) -> bool:
     return os.path.isdir(path)  # noqa: PTH112 (no error for a name that is too long)
-
-
-def _require_predictions(folder: Path, task: str) -> Path:
-    path = _find_predictions(folder, task)
-    if path is None:
-        raise DataError(f"{folder} holds neither {task}.jsonl nor {TASKS[task].title}.jsonl.")
-    return path
 
 
 def _find_predictions(folder: Path, task: str) -> Path | None:

@@ -1,4 +1,4 @@
-"""What is odd about runs, in numbers, and the warnings of `stats` about it."""
+"""Anomalies of runs in numbers, and the warnings of `stats` about them."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from morocco.util.units import Bytes, Seconds, plural
 USUAL_RUNS = 5
 """What the leaderboard asks for."""
 MIN_RUNS = 3
-"""With fewer runs a single odd one moves the median."""
+"""With fewer runs one odd run moves the median."""
 SHORT_WORK: Seconds = 5.0
 """Start-up times vary by tenths of a second: several per cent of less work than this."""
 SHORT_WORK_SAMPLES = 30
@@ -41,7 +41,7 @@ class Work(NamedTuple):
     time: Seconds
     samples: float
     enough: int
-    """The input size that would do."""
+    """An input size that is large enough."""
 
 
 class Spread(NamedTuple):
@@ -60,7 +60,7 @@ def has_reading(log: Log) -> bool:
 
 
 def compute_period(log: Log) -> Seconds | None:
-    """Return the median gap between lines; None if all are of the same moment."""
+    """Return the median gap between lines; None if all have the same timestamp."""
     moments = islice(log.columns["timestamp"], _MAX_PERIODS)
     gaps = [gap for before, after in pairwise(moments) if (gap := after - before) > 0]
     return median(gaps) if gaps else None
@@ -126,7 +126,7 @@ def find_warnings(groups: Sequence[Group]) -> Iterator[str]:
     inits = list({id(group.init): group.init for group in groups}.values())
     series = [*inits, *(group.long for group in groups)]
     yield from _warn(
-        f"Fewer than {MIN_RUNS} runs, so a single odd one decides; measure {USUAL_RUNS}, as the "
+        f"Fewer than {MIN_RUNS} runs, so one odd run decides; measure {USUAL_RUNS}, as the "
         "leaderboard asks",
         series,
         lambda of_size: plural(len(of_size.runs), "run") if len(of_size.runs) < MIN_RUNS else None,
@@ -197,7 +197,7 @@ def _describe_work(group: Group) -> str | None:
     work = find_short_work(group)
     if work is None:
         return None
-    return f"{work.time:.1f} s, {work.samples:.0f} samples; --input-size {work.enough} would do"
+    return f"{work.time:.1f} s, {work.samples:.0f} samples; --input-size {work.enough} is enough"
 
 
 def _describe_spread(group: Group) -> str | None:

@@ -17,9 +17,8 @@ Row = dict[str, str | int | float | None]
 
 def render(stats: Stats, form: Format) -> str:
     """Return the estimates in a format, with a newline at the end of every line."""
-    if form == "table":
-        return render_table(stats)
-    return render_csv(stats) if form == "csv" else render_jsonl(stats)
+    renderers = {"jsonl": render_jsonl, "csv": render_csv, "table": render_table}
+    return renderers[form](stats)
 
 
 def to_rows(stats: Stats) -> list[Row]:

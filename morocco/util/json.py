@@ -113,4 +113,4 @@ def take_list(record: Object, field: str) -> list[Object]:
 def take_idx(record: Object) -> str:
     """Return `idx` as text: in the data it is a number, or text that holds one."""
     kind = str if isinstance(record.get("idx"), str) else int
-    return str(take(record, "idx", kind, "a whole number or a text"))
+    return str(take(record, "idx", kind, "a whole number or a string"))

@@ -55,7 +55,7 @@ class Duration(_Span):
 
 
 class Variable(_Text):
-    """An environment variable: KEY=VALUE, or KEY alone for the value it has here."""
+    """An environment variable: KEY=VALUE, or KEY alone for its value in morocco's environment."""
 
     name = "key[=value]"
 

@@ -35,7 +35,7 @@ Name = Annotated[
     str,
     Meta(pattern=rf"^(?=.*\S)[^{_INVISIBLE}]+\Z", max_length=1000, description="a name"),
 ]
-"""A text that can be printed, and of which something can be seen."""
+"""Printable text that is not blank."""
 Count = Annotated[int, Meta(ge=1, le=2**63 - 1, description="a whole number from 1 up")]
 Amount = Annotated[float, Meta(gt=0, lt=1e9, description="a number above 0")]
 
@@ -43,7 +43,7 @@ _LISTS = (tuple, list, Sequence)
 _DESCRIPTIONS: Mapping[Any, str] = {
     int: "a whole number",
     float: "a number",
-    str: "a text",
+    str: "a string",
     bool: "true or false",
     **dict.fromkeys(_LISTS, "a list"),
 }
@@ -62,8 +62,8 @@ def convert(
     """Return TOML or JSON content as an object of `kind`, a dataclass or msgspec.Struct.
 
     The fields of `kind` are annotated with `msgspec.Meta`: its bounds are checked, and its
-    description, such as "a whole number from 1 up", stands in the message. A ValueError raised by
-    `__post_init__` is reported as the fault of that table.
+    description, such as "a whole number from 1 up", appears in the message. A ValueError raised by
+    `__post_init__` is reported as a fault of that table.
 
     Raises DataError, which names `source` (the file), the key, and what it must be; `key` is the
     place of the content within the file, `hint` a sentence on what to do. Unknown keys are a fault
@@ -76,7 +76,7 @@ def convert(
 
 
 def _find_fault(value: object, kind: Any, key: str, allow_unknown: bool) -> str | None:
-    """Return the first fault, in the words of whoever wrote the file."""
+    """Return the first fault, with the key as the file names it."""
     if not allow_unknown and (unknown := _find_unknown_key(value, kind, key)):
         return unknown
     for name, part, kind_of_part in _list_parts(value, kind, key):
@@ -100,7 +100,7 @@ def _find_unknown_key(value: object, kind: Any, key: str) -> str | None:
 
 
 def _list_parts(value: object, kind: Any, key: str) -> Iterator[tuple[str, object, Any]]:
-    """Yield key, value and kind of what a table or list holds; a described list is one value."""
+    """Yield key, value and kind of each part of a table or list; a described list has no parts."""
     plain, description = _unwrap(kind)
     if isinstance(value, dict):
         fields = _list_fields(plain)

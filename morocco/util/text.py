@@ -41,7 +41,7 @@ def format_elapsed(seconds: Seconds) -> str:
 
 
 def escape_control_characters(text: str) -> str:
-    """Return untrusted text that can do nothing to a terminal."""
+    """Return untrusted text with everything escaped that a terminal would act on."""
     return "".join(
         letter if letter.isprintable() else letter.encode("unicode_escape").decode()
         for letter in text

@@ -14,7 +14,7 @@ from command_line import HEAVY, imported_by, run
 from morocco.check.check import check
 from morocco.check.profile import RUSSIAN_SUPERGLUE, Machine, Profile, Thresholds, read_profile
 from morocco.check.render import render, render_text
-from morocco.check.result import CheckResult, Detail, RuleResult
+from morocco.check.rule import CheckResult, Detail, RuleResult
 from morocco.errors import DataError
 from morocco.logs.submission import Submission, load_submission
 from morocco.util.files import read_toml
@@ -134,7 +134,7 @@ def test_equal_bytes_are_a_copy(good: Path) -> None:
     content = (good / "rcb" / "2000_32_01.jsonl").read_bytes()
     (good / "terra" / "2000_32_01.jsonl").write_bytes(content)
     done = run("check", good)
-    assert "terra/2000_32_01.jsonl the same file as rcb/2000_32_01.jsonl" in done.stdout
+    assert "terra/2000_32_01.jsonl same file as rcb/2000_32_01.jsonl" in done.stdout
 
 
 def test_a_failed_run_besides_a_full_set_is_a_warning(good: Path) -> None:

@@ -456,7 +456,7 @@ def test_a_missing_prediction_is_an_error_that_names_the_first(path: Path) -> No
     error = score("parus", write(path, [*lines[:5], *lines[7:]]), DATA).fails(3)
     gold = DATA / "PARus" / "val.jsonl"
     assert error.startswith(
-        f"{path} lacks 2 predictions of 24; the first is idx 5 (line 6 of {gold}"
+        f"{path} lacks 2 of 24 predictions; the first is idx 5 (line 6 of {gold}"
     )
     assert "--missing wrong" in error
 
@@ -494,7 +494,7 @@ def test_predictions_that_contradict_each_other_are_refused_with_both_lines(path
     lines = [*predict("parus"), {"idx": 4, "label": 0}, {"idx": 4, "label": 1}]
     error = score("parus", write(path, lines), DATA).fails(3)
     assert error.startswith(f"{path}, line 2")
-    assert error.endswith("idx 4 has another label than in line 5.")
+    assert error.endswith("idx 4 has a different label on line 5.")
 
 
 def test_a_contradiction_within_muserc_is_named_in_full(path: Path) -> None:
@@ -502,14 +502,14 @@ def test_a_contradiction_within_muserc_is_named_in_full(path: Path) -> None:
     again = json.loads(json.dumps(lines[0]))
     again["passage"]["questions"][1]["answers"][0]["label"] ^= 1
     error = complaint("muserc", write(path, [*lines, again]))
-    assert "passage 0, question 1, answer 4 has another label than in line 1" in error
+    assert "passage 0, question 1, answer 4 has a different label on line 1" in error
 
 
 def test_gold_that_repeats_a_label_is_refused(path: Path, tmp_path: Path) -> None:
     lines = predict("parus")
     gold = write(tmp_path / "gold.jsonl", [*lines, lines[3]])
     error = complaint("parus", write(path, lines), gold)
-    assert error == f"{gold}, line 25, as the gold of parus: idx 3 was in line 4 already."
+    assert error == f"{gold}, line 25, as the gold of parus: idx 3 is already on line 4."
 
 
 @pytest.mark.parametrize("missing", ["error", "wrong"])
@@ -541,7 +541,7 @@ def test_an_answer_without_a_question_is_refused(path: Path) -> None:
         ("rcb", "not_entailment", "one of neutral, entailment, contradiction"),
         ("terra", "neutral", "one of entailment, not_entailment, not 'neutral'"),
         ("lidirus", None, "one of entailment, not_entailment, not None"),
-        ("rucos", 5, "a text, not 5"),
+        ("rucos", 5, "a string, not 5"),
     ],
 )
 def test_an_invalid_label_is_named_with_its_line(
@@ -560,14 +560,18 @@ def test_an_invalid_label_is_named_with_its_line(
         ("parus", '{"idx": 0, "label": 1', "not a JSON object"),
         ("parus", "[" * 100_000, "not a JSON object"),
         ("parus", '{"idx": ' + "9" * 10_000 + "}", "line 1"),
-        ("parus", '{"idx": NaN, "label": 0}', "`idx` must be a whole number or a text, not nan"),
-        ("parus", '{"idx": 1e999, "label": 0}', "`idx` must be a whole number or a text, not inf"),
-        ("parus", '{"idx": true, "label": 0}', "`idx` must be a whole number or a text"),
+        ("parus", '{"idx": NaN, "label": 0}', "`idx` must be a whole number or a string, not nan"),
+        (
+            "parus",
+            '{"idx": 1e999, "label": 0}',
+            "`idx` must be a whole number or a string, not inf",
+        ),
+        ("parus", '{"idx": true, "label": 0}', "`idx` must be a whole number or a string"),
         ("parus", '{"idx": 0, "label": NaN}', "`label` must be one of 0, 1, not nan"),
         ("parus", '{"label": 0}', "`idx` is missing"),
         ("parus", '{"idx": 0}', "`label` is missing"),
         ("parus", '{"idx": "\\ud800", "label": 0}', "there is no idx \\ud800"),
-        ("rucos", '{"idx": 0, "label": ["a"]}', "`label` must be a text, not ['a']"),
+        ("rucos", '{"idx": 0, "label": ["a"]}', "`label` must be a string, not ['a']"),
         ("muserc", '{"idx": 0, "label": 1}', "`passage` is missing"),
         ("muserc", '{"idx": 0, "passage": []}', "`passage` must be an object, not []"),
         ("muserc", '{"idx": 0, "passage": {"questions": [5]}}', "a list of objects"),

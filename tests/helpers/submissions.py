@@ -10,7 +10,7 @@ from typing import Any
 
 from morocco.check.check import check
 from morocco.check.profile import RUSSIAN_SUPERGLUE, Profile
-from morocco.check.result import CheckResult, RuleResult
+from morocco.check.rule import CheckResult, RuleResult
 from morocco.logs.log import Log, LogPath
 from morocco.logs.record import parse_record, to_utc
 from morocco.logs.samples import Sample

@@ -9,7 +9,7 @@ import pytest
 
 from morocco.check.check import RULES, check
 from morocco.check.profile import RUSSIAN_SUPERGLUE, Profile, Thresholds
-from morocco.check.result import CheckResult, Detail
+from morocco.check.rule import CheckResult, Detail
 from morocco.logs.log import Log, LogFault, LogPath
 from morocco.logs.record import parse_record
 from morocco.logs.samples import Sample
@@ -200,7 +200,7 @@ def test_a_log_without_a_reading_is_named(good: Submission) -> None:
 
 def test_a_run_never_seen_on_the_gpu_is_named(good: Submission) -> None:
     spoilt = change(good, [FIRST], lasting(50.0, use=None))
-    assert ask(spoilt, "gpu") == {FIRST: "given 1"}
+    assert ask(spoilt, "gpu") == {FIRST: "given 1 GPU"}
     assert ask(without_records(spoilt), "gpu") == {FIRST: ""}
 
 
@@ -344,7 +344,7 @@ def test_a_run_that_is_not_longer_than_the_start_up_has_no_speed(good: Submissio
 def test_short_work_is_a_warning_with_a_number(good: Submission) -> None:
     files = [f"parus/2000_32_0{index}.jsonl" for index in range(1, 6)]
     assert ask(change(good, files, lasting(14.0)), "work") == {
-        tuple(files): "4.0 s, 12 samples, --input-size 5000 would do"
+        tuple(files): "4.0 s, 12 samples, --input-size 5000 is enough"
     }
 
 
@@ -380,14 +380,14 @@ def shift(entry: Entry, index: int, seconds: float) -> Entry:
 def test_the_same_file_under_two_names_is_a_copy(good: Submission) -> None:
     first = next(entry for entry in good.entries if str(entry.path) == FIRST)
     copied = change(good, [SECOND], lambda _: replace(shift(first, 2, 0), digest=first.digest))
-    assert ask(copied, "copies") == {SECOND: f"the same file as {FIRST}"}
+    assert ask(copied, "copies") == {SECOND: f"same file as {FIRST}"}
     assert not check(copied, ONE).valid
 
 
 def test_a_copy_shifted_in_time_is_a_copy(good: Submission) -> None:
     first = next(entry for entry in good.entries if str(entry.path) == FIRST)
     copied = change(good, [SECOND], lambda _: shift(first, 2, 77_777.123456))
-    assert ask(copied, "copies") == {SECOND: f"the readings of {FIRST}"}
+    assert ask(copied, "copies") == {SECOND: f"same readings as {FIRST}"}
 
 
 def test_a_copy_with_another_rhythm_is_a_copy(good: Submission) -> None:
@@ -410,7 +410,7 @@ def test_a_copy_from_another_model_is_a_copy() -> None:
         return replace(entry, digest=original.digest) if entry.model == "b" else entry
 
     (what,) = ask(change(both, [str(original.path)], copy), "copies").values()
-    assert what == f"the same file as a/{original.path}"
+    assert what == f"same file as a/{original.path}"
 
 
 def test_logs_without_readings_are_not_copies_of_each_other(good: Submission) -> None:

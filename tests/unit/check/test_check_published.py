@@ -9,7 +9,7 @@ import pytest
 
 from morocco.check.check import check
 from morocco.check.render import render_text
-from morocco.check.result import CheckResult
+from morocco.check.rule import CheckResult
 from morocco.logs.submission import load_submission
 from morocco.tasks import TASKS
 from published import PUBLISHED, needs_published
@@ -182,7 +182,7 @@ def test_short_work_is_named(checked: CheckResult, model: str) -> None:
     assert set(short) == all_runs(expected[model])
     work, input_size = {"rubert": ("1.9 s, 5", 12), "rubert-conversational": ("2.8 s, 8", 8)}[model]
     assert short["parus/2000_32_01.jsonl"] == (
-        f"{work} samples, --input-size {input_size}000 would do"
+        f"{work} samples, --input-size {input_size}000 is enough"
     )
 
 

@@ -481,7 +481,7 @@ def test_lines_of_the_same_moment_do_not_hide_the_sampling_period() -> None:
 
 def test_short_work_suggests_an_input_size() -> None:
     warning = find_warning(compute(make_logs(long=[12.0] * 5)), "Too little work")
-    assert warning.endswith(": parus 2000_32: 2.0 s, 17 samples; --input-size 5000 would do")
+    assert warning.endswith(": parus 2000_32: 2.0 s, 17 samples; --input-size 5000 is enough")
 
 
 def test_a_wide_spread_names_the_run_farthest_from_the_median() -> None:
