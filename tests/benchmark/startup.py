@@ -13,6 +13,7 @@ from figures import Figure
 from morocco.logs.log import LogPath
 from morocco.logs.samples import Sample
 from paths import PUBLISHED
+from sample_logs import write_samples
 
 _REPEATS = 21
 
@@ -44,13 +45,11 @@ def write_logs(folder: Path, tasks: int, runs: int, lines: int = 100) -> None:
     for task in range(tasks):
         for size, batch, period in ((1, 1, 0.1), (2000, 32, 1 / 3)):
             for index in range(1, runs + 1):
-                path = folder / str(LogPath(f"task{task}", size, batch, index))
-                path.parent.mkdir(parents=True, exist_ok=True)
-                samples = [
+                samples = (
                     Sample(1.7e9 + k * period * (1 + index / 1000), 1.0, 2**30, 0.9, 2**31 + k)
                     for k in range(lines)
-                ]
-                path.write_text("".join(sample.to_line() + "\n" for sample in samples))
+                )
+                write_samples(folder / str(LogPath(f"task{task}", size, batch, index)), samples)
 
 
 def _wall_times(*commands: Sequence[str], repeats: int = _REPEATS) -> list[float]:

@@ -15,12 +15,12 @@ from command_line import (
     complete,
     imported_by,
     run,
-    write_logs,
 )
 from morocco import __version__
 from morocco.cli import SECTIONS, cli
 from morocco.tasks import TASKS
 from morocco.util.params import Duration, MemorySize, Variable
+from sample_logs import write_quick_model
 
 COMMANDS = {
     name: command
@@ -196,7 +196,7 @@ def test_nothing_heavy_is_imported_in_vain(code: str) -> None:
 
 
 def test_stats_imports_nothing_heavy(tmp_path: Path) -> None:
-    logs = write_logs(tmp_path)
+    logs = write_quick_model(tmp_path)
     args = ["morocco", "stats", str(logs)]
     modules = imported_by(f"sys.argv = {args!r}\nfrom morocco.__main__ import run; run()")
     assert "morocco.stats.estimates" in modules
@@ -218,7 +218,7 @@ def test_a_task_that_is_misspelt_is_one_line_and_code_3(tmp_path: Path) -> None:
 
 
 def test_estimates_go_to_stdout_and_doubts_to_stderr(tmp_path: Path) -> None:
-    done = run("stats", write_logs(tmp_path))
+    done = run("stats", write_quick_model(tmp_path))
     assert done.returncode == 0
     assert '"rps": 20.0' in done.stdout
     assert all(line.startswith(WARNING) for line in done.stderr.splitlines())
@@ -231,7 +231,7 @@ def test_a_reader_that_has_seen_enough_causes_no_complaint(
     reader, writer = os.pipe()
     os.close(reader)
     try:
-        done = run(*args, write_logs(tmp_path), stdout=writer)
+        done = run(*args, write_quick_model(tmp_path), stdout=writer)
     finally:
         os.close(writer)
     assert done.returncode in (0, 1)
@@ -241,7 +241,7 @@ def test_a_reader_that_has_seen_enough_causes_no_complaint(
 @pytest.mark.parametrize("args", [("stats",), ("--help",)])
 def test_a_disk_that_is_full_is_one_line_and_code_6(tmp_path: Path, args: tuple[str, ...]) -> None:
     with open("/dev/full", "w") as full:  # noqa: PTH123
-        done = run(*args, write_logs(tmp_path), stdout=full.fileno())
+        done = run(*args, write_quick_model(tmp_path), stdout=full.fileno())
     assert done.returncode == 6
     assert done.stderr.splitlines()[-1].startswith("morocco: error: ")
     assert "Traceback" not in done.stderr

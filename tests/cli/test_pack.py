@@ -23,6 +23,7 @@ from morocco.logs.pack import pack_logs
 from morocco.logs.samples import Sample
 from morocco.logs.submission import load_submission
 from runs import run_morocco
+from sample_logs import BEGIN, make_samples, write_record, write_samples
 
 PROFILE = """
 name = "one task"
@@ -31,22 +32,12 @@ runs = 1
 """
 
 
-def write_log(path: Path, seconds: float = 20.0, start: float = 1.7e9) -> Path:
-    """Write a run that `check` has nothing against, three lines a second."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    samples = [
-        Sample(start + beat / 3, 1.0, 2**30 + beat, 0.9, 2**31) for beat in range(int(seconds * 3))
-    ]
-    samples += [Sample(start + seconds - 0.2, 1.0, 2**30, 0.0, 2**31), Sample(start + seconds)]
-    path.write_text("".join(sample.to_line() + "\n" for sample in samples))
-    return path
-
-
 def write_logs(folder: Path, task: str = "parus") -> Path:
-    start = 1.7e9 + 1000 * len(list(folder.rglob("*.jsonl")))
-    write_log(folder / task / "1_1_01.jsonl", 5.0, start)
-    log = write_log(folder / task / "2000_32_01.jsonl", 60.0, start + 500)
-    log.with_suffix(".json").write_text(json.dumps({"format": 1, "task": task}))
+    """Write runs that `check` accepts, the long one with a record."""
+    start = BEGIN + 1000 * len(list(folder.rglob("*.jsonl")))
+    write_samples(folder / task / "1_1_01.jsonl", make_samples(start, 5.0))
+    long = write_samples(folder / task / "2000_32_01.jsonl", make_samples(start + 500, 60.0))
+    write_record(long, {"format": 1, "task": task})
     return folder
 
 

@@ -8,8 +8,6 @@ import sys
 import sysconfig
 from pathlib import Path
 
-from morocco.logs.samples import Sample
-
 MODULE = (sys.executable, "-m", "morocco")
 SCRIPT = (str(Path(sysconfig.get_path("scripts")) / "morocco"),)
 HEAVY = {"docker", "matplotlib", "numpy", "pandas", "psutil", "pynvml", "requests", "rich"}
@@ -33,16 +31,6 @@ def run(
 
 def without_settings() -> dict[str, str]:
     return {name: value for name, value in os.environ.items() if "MOROCCO" not in name}
-
-
-def write_logs(folder: Path) -> Path:
-    """Write the logs of a model that starts in 4 s and then does 20 records a second."""
-    for name, run_time in (("1_1_01", 4.0), ("200_2_01", 14.0)):
-        path = folder / "parus" / f"{name}.jsonl"
-        path.parent.mkdir(parents=True, exist_ok=True)
-        samples = [Sample(1.6e9 + moment, 1.0, 5) for moment in (0.0, run_time)]
-        path.write_text("".join(sample.to_line() + "\n" for sample in samples))
-    return folder
 
 
 def complete(typed: str, word: int) -> list[str]:

@@ -12,77 +12,13 @@ from morocco.check.check import check
 from morocco.check.profile import RUSSIAN_SUPERGLUE, Profile
 from morocco.check.rule import CheckResult, RuleResult
 from morocco.logs.log import Log, LogPath
-from morocco.logs.record import parse_record, to_utc
+from morocco.logs.record import parse_record
 from morocco.logs.samples import Sample
 from morocco.logs.submission import Entry, Submission
 from morocco.tasks import TASKS
-from morocco.util.units import GIB
+from sample_logs import BEGIN, INIT, LONG, make_record, make_samples
 
-MB = 2**20
-INIT = (1, 1)
-LONG = (2000, 32)
 NINE = tuple(TASKS)
-BEGIN = 1_655_000_000.0
-PERIOD = 1 / 3
-
-
-def make_samples(
-    start: float, run_time: float, *, first_ram: int | None = 5 * MB, use: float | None = 0.9
-) -> tuple[Sample, ...]:
-    """Return a log as morocco writes it: 3 lines a second and a closing one.
-
-    `use` is that of the GPU during the second half; None never sees one. `first_ram` None makes a
-    log without any reading.
-    """
-    beats = int(run_time / PERIOD)
-    lines = [
-        Sample(
-            timestamp=start + beat * PERIOD,
-            cpu_usage=None if first_ram is None else 1 + (start + beat) % 7 / 10,
-            ram=first_ram and (300 * MB + int(start) % 1009 + beat if beat else first_ram),
-            gpu_usage=None if beat < beats / 2 else use,
-            gpu_ram=None if beat < beats / 2 or use is None else 2 * GIB,
-        )
-        for beat in range(beats)
-    ]
-    return (*lines, Sample(start + run_time))
-
-
-def make_record(log: Log, **changes: Any) -> dict[str, Any]:
-    """Return the record of a good run on the reference machine; a None leaves a key out."""
-    path = log.path
-    record = {
-        "format": 1,
-        "target": {"target": f"rubert-{path.task}", "image_id": f"sha256:{path.task}"},
-        "arguments": {"gpus": "auto", "rate": 3.0},
-        "task": path.task,
-        "input_size": path.input_size,
-        "batch_size": path.batch_size,
-        "data": {"path": "val.jsonl", "sha256": f"{path.task}1f"},
-        "host": {"cpu": "Broadwell", "cores": 8, "ram": 94 * GIB, "name": "gpu-1"},
-        "gpus": [make_gpu()],
-        "gpus_before": {"used": [0], "processes": []},
-        "started": to_utc(log.samples[0].timestamp),
-        "run_time": log.run_time,
-        "exit_code": 0,
-        "records_fed": path.input_size,
-        "predictions": {"count": path.input_size},
-        "warnings": [],
-        "failure": None,
-        "machine": "3f0c",
-    }
-    return {key: value for key, value in (record | changes).items() if value is not None}
-
-
-def make_gpu(**changes: Any) -> dict[str, Any]:
-    gpu = {
-        "uuid": "GPU-1",
-        "name": "Tesla V100-SXM2-32GB",
-        "memory": 32 * GIB,
-        "driver": "470.57",
-        "power_limit": 300.0,
-    }
-    return gpu | changes
 
 
 def make_entry(path: LogPath, samples: tuple[Sample, ...], model: str = "rubert") -> Entry:

@@ -11,17 +11,17 @@ from pathlib import Path
 import pytest
 
 import morocco
-from command_line import write_logs
 from morocco.errors import DataError, TargetError
 from morocco.logs.log import LogPath
 from morocco.logs.samples import Sample
 from paths import DATA
+from sample_logs import write_quick_model
 
 
 @pytest.fixture
 def logs(tmp_path: Path) -> Path:
     """The logs of a model that starts in 4 s and then does 20 records a second."""
-    return write_logs(tmp_path / "model")
+    return write_quick_model(tmp_path / "model")
 
 
 def test_logs_are_read_with_their_sizes_and_run_times(logs: Path) -> None:

@@ -14,10 +14,8 @@ from morocco.logs.log import Log, LogFault, LogPath
 from morocco.logs.record import parse_record
 from morocco.logs.samples import Sample
 from morocco.logs.submission import Entry, Submission
+from sample_logs import INIT, LONG, MB, make_record, make_samples
 from submissions import (
-    INIT,
-    LONG,
-    MB,
     NINE,
     ask,
     change,
@@ -25,8 +23,6 @@ from submissions import (
     find,
     lasting,
     make_entry,
-    make_record,
-    make_samples,
     make_submission,
     with_record,
     with_samples,

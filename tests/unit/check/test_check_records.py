@@ -17,16 +17,8 @@ from morocco.check.render import render
 from morocco.logs.record import parse_record
 from morocco.logs.submission import Entry, Submission
 from morocco.util.units import GIB
-from submissions import (
-    ask,
-    change,
-    find,
-    make_gpu,
-    make_record,
-    make_submission,
-    with_record,
-    without_records,
-)
+from sample_logs import make_gpu, make_record
+from submissions import ask, change, find, make_submission, with_record, without_records
 
 ONE = Profile(("parus",), "one task", machine=RUSSIAN_SUPERGLUE.machine)
 FIRST = "parus/2000_32_01.jsonl"

@@ -26,8 +26,9 @@ from morocco.logs.discovery import collect_logs
 from morocco.logs.record import parse_record
 from morocco.logs.samples import Sample
 from morocco.logs.submission import load_submission
+from sample_logs import to_text
 
-LINES = "".join(Sample(time, ram=5).to_line() + "\n" for time in (1.0, 2.0)).encode()
+LINES = to_text(Sample(time, ram=5) for time in (1.0, 2.0)).encode()
 LOG = "parus/1_1_01.jsonl"
 SHORT_LINE = b'{"timestamp":1,"cpu_usage":%d,"ram":%d,"gpu_usage":1,"gpu_ram":%d}\n'
 MEMORY = 200 * 10**6

@@ -11,16 +11,16 @@ from morocco.errors import DataError
 from morocco.logs.discovery import Collection, collect_logs
 from morocco.logs.log import group_by_task
 from morocco.logs.samples import Sample
+from sample_logs import to_text, write_samples
 
-TEXT = "".join(Sample(time, ram=5).to_line() + "\n" for time in (1.0, 2.0))
+SAMPLES = [Sample(time, ram=5) for time in (1.0, 2.0)]
+TEXT = to_text(SAMPLES)
 LOGS = ("parus/1_1_01.jsonl", "parus/2000_32_01.jsonl", "rcb/1_1_01.jsonl")
 
 
 def write_logs(folder: Path, *names: str) -> Path:
     for name in names or LOGS:
-        path = folder / name
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(TEXT)
+        write_samples(folder / name, SAMPLES)
     return folder
 
 

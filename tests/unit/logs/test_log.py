@@ -11,9 +11,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+import sample_logs
 from morocco.errors import DataError
 from morocco.logs.log import MAX_LINE, Log, LogPath, parse_sample, parse_samples, read_lines
 from morocco.logs.samples import KEYS, Sample, Samples
+from sample_logs import INIT
 
 FIRST_TOOL = re.compile(r"([^/]+)/(\d+)_(\d+)_\d+\.jsonl")
 GOOD = b'{"timestamp": 1.5, "cpu_usage": 0.5, "ram": 7, "gpu_usage": null, "gpu_ram": null}\n'
@@ -39,7 +41,7 @@ def write_lines(written: list[Sample]) -> list[bytes]:
 
 
 def make_log(*samples: Sample) -> Log:
-    return Log("parus/1_1_01.jsonl", "rubert", LogPath("parus", 1, 1, 1), samples)
+    return sample_logs.make_log(INIT, samples=samples)
 
 
 @given(samples)

@@ -28,8 +28,7 @@ from morocco.report.html.page import render_page
 from morocco.report.html.plots import Scale, trace
 from morocco.report.model import Report
 from morocco.report.options import ModelScores, ReportSettings
-from report_logs import write_failure, write_runs
-from submissions import INIT, LONG
+from sample_logs import INIT, LONG, write_failure, write_runs
 
 SLOW = {INIT: (10.0, 10.1, 9.9), LONG: (90.0, 90.2, 89.9)}
 FAST = {INIT: (10.0, 10.1, 9.9), LONG: (50.0, 50.2, 49.9)}

@@ -15,10 +15,20 @@ from typing import Any
 
 import pytest
 
-from morocco.logs.log import Log, LogPath
-from report_logs import TIMES, on_gpu, write_failure, write_log, write_record, write_runs
+from morocco.logs.log import LogPath
 from runs import run_morocco
-from submissions import BEGIN, INIT, LONG, make_samples
+from sample_logs import (
+    BEGIN,
+    INIT,
+    LONG,
+    TIMES,
+    make_samples,
+    on_gpu,
+    write_failure,
+    write_record,
+    write_runs,
+    write_samples,
+)
 
 SLOW = {INIT: (10.0, 10.1, 9.9, 10.0, 10.0), LONG: (90.0, 90.2, 89.9, 90.1, 90.0)}
 """25 records a second."""
@@ -440,9 +450,8 @@ def test_gpus_of_one_kind_are_compared_by_uuid(tmp_path: Path) -> None:
     write_runs(tmp_path / "m", "parus", {INIT: (10.0,) * 2, LONG: (50.0,) * 2}, **on_gpu("V100"))
     samples = make_samples(BEGIN, 60.0)
     for index in (3, 4):
-        path = LogPath("parus", 2000, 32, index)
-        write_log(tmp_path / "m", Log(str(path), "m", path, samples))
-        write_record(tmp_path / "m" / str(path), on_gpu("V100", "GPU-2"))
+        log = write_samples(tmp_path / "m" / "parus" / f"2000_32_{index:02}.jsonl", samples)
+        write_record(log, on_gpu("V100", "GPU-2"))
     text = run_morocco("report", tmp_path / "m", "--by", "gpu").succeeds().stdout
     assert find_line(text, "Speed of", "V100 (GPU-1)")[2:] == ["1", "2", "1.000", "1.000", "1.000"]
     assert find_line(text, "Speed of", "V100 (GPU-2)")[2:] == ["1", "2", "0.800", "0.800", "0.800"]

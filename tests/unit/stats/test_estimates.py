@@ -15,9 +15,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+import sample_logs
 from morocco.errors import DataError
 from morocco.logs.discovery import Collection, collect_logs
-from morocco.logs.log import Log, LogPath
+from morocco.logs.log import Log
 from morocco.logs.samples import Sample
 from morocco.stats.estimates import Estimate, IncompleteStats, Stats, estimate
 from morocco.stats.grouping import Clock
@@ -26,6 +27,7 @@ from morocco.stats.speed import bootstrap_rps
 from morocco.util.text import format_number
 from morocco.util.units import GIB
 from published import PUBLISHED, load_expected, needs_published
+from sample_logs import INIT, LONG, MB
 
 KEYS = [
     "task",
@@ -40,9 +42,6 @@ KEYS = [
     "rps_high",
     "gpu_ram_batch",
 ]
-MB = 2**20
-INIT = (1, 1)
-LONG = (2000, 32)
 
 times = st.floats(0.5, 100, allow_nan=False)
 
@@ -63,7 +62,6 @@ def make_log(
 
     `first_ram` None makes a log without any reading; `gpu_ram` None one that never saw a GPU.
     """
-    path = LogPath(task, *size, index)
     samples = [
         Sample(
             at,
@@ -73,7 +71,8 @@ def make_log(
         for beat in range(beats)
         for at in [run_time * beat / beats]
     ]
-    return Log(f"logs/{path}", model, path, (*samples, Sample(run_time)))
+    samples.append(Sample(run_time))
+    return sample_logs.make_log(size, index, task=task, model=model, samples=samples)
 
 
 def make_logs(
