@@ -108,23 +108,17 @@ class Scene(NamedTuple):
 def place_labels(scene: Scene, sizes: Sequence[tuple[float, float]]) -> Placing:
     """Return a label of each size (width, height) for each disc.
 
-    Labels take the best place that is left one by one, those with the fewest free places first.
-    Then each moves if a better place has become free.
+    Labels take the best place that is left one by one; then each moves if a better place has
+    become free.
     """
-    room = [_count_free_places(scene, number, size) for number, size in enumerate(sizes)]
     labels: dict[int, Label] = {}
     for _ in range(_ROUNDS):
         total = 0.0
-        for number in sorted(range(len(sizes)), key=room.__getitem__):
+        for number, size in enumerate(sizes):
             others = [label for other, label in labels.items() if other != number]
-            cost, labels[number] = _find_place(scene, number, sizes[number], others)
+            cost, labels[number] = _find_place(scene, number, size, others)
             total += cost
-    return Placing(tuple(labels[number] for number in range(len(sizes))), total)
-
-
-def _count_free_places(scene: Scene, number: int, size: tuple[float, float]) -> int:
-    places = [box for cost, box in _list_places(scene, number, size, reach=4 * _STEP)]
-    return sum(all(circle.measure_gap(box) > 0 for circle in scene.circles) for box in places)
+    return Placing(tuple(labels.values()), total)
 
 
 def _find_place(
@@ -134,24 +128,24 @@ def _find_place(
     left, bottom, right, top = scene.area
     best = Label(_build_box((left + right) / 2, (bottom + top) / 2, size), None)
     least = _COVERED * (len(scene.circles) + len(placed) + 1)
-    for cost, box in _list_places(scene, number, size, reach=right - left + top - bottom):
+    for cost, box in _list_places(scene, number, size):
         if cost >= least:
             break
         label = Label(box, _draw_leader(scene.circles[number], box))
-        for rate in (_rate_overlaps, _rate_discs, _rate_crossings):  # the quickest first
-            cost += rate(scene, number, label, placed)
-            if cost >= least:
-                break
-        else:
+        cost += _rate_cover(scene, number, box, placed)
+        if cost < least:  # only then is it worth looking for crossings, which takes longer
+            cost += _rate_crossings(scene, label, placed)
+        if cost < least:
             best, least = label, cost
     return least, best
 
 
 def _list_places(
-    scene: Scene, number: int, size: tuple[float, float], reach: float
+    scene: Scene, number: int, size: tuple[float, float]
 ) -> Iterator[tuple[float, Box]]:
     """Yield places around a disc, further and further out, each with the cost of its distance."""
     circle, area = scene.circles[number], scene.area
+    reach = area.right - area.left + area.top - area.bottom
     for ring in range(int(reach / _STEP) + 1):
         distance = circle.radius + GAP + ring * _STEP
         for rank, direction in enumerate(_DIRECTIONS):
@@ -178,17 +172,14 @@ def _draw_leader(circle: Circle, box: Box) -> Line | None:
     return Line(circle.x + share * (x - circle.x), circle.y + share * (y - circle.y), x, y)
 
 
-def _rate_overlaps(_: Scene, __: int, label: Label, placed: Sequence[Label]) -> float:
-    return _COVERED * sum(label.box.overlaps(other.box, GAP) for other in placed)
+def _rate_cover(scene: Scene, number: int, box: Box, placed: Sequence[Label]) -> float:
+    covered = sum(box.overlaps(other.box, GAP) for other in placed)
+    gaps = [circle.measure_gap(box) for circle in scene.circles]
+    covered += sum(gap < GAP * 0.99 for gap in gaps)
+    return _COVERED * covered + _NEARER * sum(gap < gaps[number] for gap in gaps)
 
 
-def _rate_discs(scene: Scene, number: int, label: Label, _: Sequence[Label]) -> float:
-    gaps = [circle.measure_gap(label.box) for circle in scene.circles]
-    own = gaps[number]
-    return sum(_COVERED * (gap < GAP * 0.99) + _NEARER * (gap < own) for gap in gaps)
-
-
-def _rate_crossings(scene: Scene, _: int, label: Label, placed: Sequence[Label]) -> float:
+def _rate_crossings(scene: Scene, label: Label, placed: Sequence[Label]) -> float:
     diagonals = label.box.diagonals
     leaders = [other.leader for other in placed if other.leader]
     crossed = sum(line.crosses(other) for other in (*scene.lines, *leaders) for line in diagonals)

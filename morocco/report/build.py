@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import replace
 from math import exp, log
 from statistics import fmean
@@ -217,21 +217,20 @@ def _compare(
     """Compare all models, except the baseline itself, with the baseline."""
     models = []
     for model in machines:
-        if model != settings.baseline:
-            readings = _get_readings(model, cells)
-            same_machine = are_same(machines[model], baseline.machines)
-            models.append(_compare_model(model, readings, baseline, settings.without, same_machine))
+        if model == settings.baseline:
+            continue
+        readings = _get_readings(model, cells)
+        overall, by_task = compare_tasks(readings, baseline.tasks, settings.without)
+        models.append(
+            ModelRatios(
+                model,
+                overall,
+                by_task,
+                are_same(machines[model], baseline.machines),
+                missing=tuple(task for task in baseline.tasks if task not in readings),
+                other_sizes=tuple(
+                    task for task in by_task if readings[task].size != baseline.tasks[task].size
+                ),
+            )
+        )
     return Comparison(baseline.model, tuple(models))
-
-
-def _compare_model(
-    model: str,
-    readings: Mapping[str, Readings],
-    baseline: Baseline,
-    without: Sequence[str],
-    same_machine: bool | None,
-) -> ModelRatios:
-    overall, by_task = compare_tasks(readings, baseline.tasks, without)
-    missing = tuple(task for task in baseline.tasks if task not in readings)
-    others = tuple(task for task in by_task if readings[task].size != baseline.tasks[task].size)
-    return ModelRatios(model, overall, by_task, same_machine, missing=missing, other_sizes=others)

@@ -68,7 +68,11 @@ class Table:
     """The table in a sentence."""
 
 
-_TASK = TableCell("Task", plain="task")
+def _build_heading(title: str) -> TableCell:
+    return TableCell(title, plain=title.lower())
+
+
+_TASK = _build_heading("Task")
 
 
 def get_model_id(report: Report, model: str) -> str:
@@ -95,17 +99,13 @@ def _build_overview(report: Report) -> Table:
     """Return one row per model; columns in which no model has a value are left out."""
     models, metrics = report.models, report.metrics()
     columns = {
-        TableCell("Score", plain="score"): [_build_score(model.score) for model in models],
+        _build_heading("Score"): [_build_score(model.score) for model in models],
         **{
             _build_title(metric): [_build_mean(report, model, metric) for model in models]
             for metric in metrics
         },
-        TableCell("Weighted score", plain="weighted score"): [
-            _build_number(model.weighted.score) for model in models
-        ],
-        TableCell("Price / score", plain="price / score"): [
-            _build_number(model.price_per_score) for model in models
-        ],
+        _build_heading("Weighted score"): [_build_number(m.weighted.score) for m in models],
+        _build_heading("Price / score"): [_build_number(m.price_per_score) for m in models],
     }
     shown = {title: cells for title, cells in columns.items() if any(c.text != DASH for c in cells)}
     rows = [(m.name, [cells[n] for cells in shown.values()]) for n, m in enumerate(models)]
@@ -114,8 +114,7 @@ def _build_overview(report: Report) -> Table:
         caption += f"; speed, energy and cost without {', '.join(report.without)}"
     if any(_is_partial(model.means[metric]) for model in models for metric in metrics):
         caption += "; * some tasks are missing, so do not compare this mean"
-    header = (TableCell("Model", plain="model"), *shown)
-    return Table("overview", "Means", f"{caption}.", header, rows)
+    return Table("overview", "Means", f"{caption}.", (_build_heading("Model"), *shown), rows)
 
 
 def _build_task_tables(report: Report) -> Iterator[Table]:
