@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from math import exp, inf, log, pi, sqrt
+from math import exp, floor, inf, log, log10, pi, sqrt
 
 from morocco.charts.labels import Box, Circle, Label, Line, Scene, place_labels
 from morocco.errors import DataError
@@ -128,6 +128,8 @@ class Chart:
     """The largest first, so that the small ones stay visible."""
     edge: tuple[tuple[float, float], ...]
     """Corners of the line of the best score at a speed or faster."""
+    key: tuple[tuple[float, float], ...]
+    """GB and radius of the discs in the legend."""
 
 
 def is_drawn(point: Point) -> bool:
@@ -185,7 +187,8 @@ def _arrange(
         )
     ]
     discs.sort(key=lambda disc: -disc.circle.radius)
-    return Chart(x, y, tuple(discs), edge), placing.fits
+    key = tuple((memory, scale * sqrt(memory)) for memory in choose_key(points))
+    return Chart(x, y, tuple(discs), edge, key), placing.fits
 
 
 def _build_stairs(spots: Sequence[tuple[float, float]]) -> tuple[tuple[float, float], ...]:
@@ -194,3 +197,16 @@ def _build_stairs(spots: Sequence[tuple[float, float]]) -> tuple[tuple[float, fl
     for x, y in spots[1:]:
         corners += [(corners[-1][0], y), (x, y)]
     return tuple(corners)
+
+
+def choose_key(points: Sequence[Point]) -> tuple[float, ...]:
+    """Return three round sizes in GB for the legend, the largest first."""
+    known = [point.memory for point in points if point.memory]
+    if not known:
+        return ()
+    most = max(known) * 1.0001
+    power = floor(log10(most))
+    series = [digit * 10.0**exp for exp in range(power, power - 4, -1) for digit in (5, 2, 1)]
+    fitting = [size for size in series if size <= most]
+    step = 2 if most > 20 * min(known) else 1
+    return tuple(fitting[: 3 * step : step])

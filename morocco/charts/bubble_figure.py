@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from math import ceil
 from typing import TYPE_CHECKING, Any
 
 from morocco.charts.bubble import (
+    LARGEST,
     RING,
     Axis,
     Chart,
@@ -35,8 +35,8 @@ _LINE_HEIGHT = 1.25
 _MAX_NAME_LENGTH = 32
 _GPU, _CPU = COLOURS[0], COLOURS[4]
 _DASHES: dict[str, Any] = {"color": GREY, "lw": 1, "ls": (0, (4, 3))}
-_ROW_HEIGHT, _COLUMN_WIDTH = 16.0, 220.0
-"""Of the entries of the legend."""
+_ROW_HEIGHT, _COLUMN_WIDTH, _KEY_WIDTH = 16.0, 220.0, 2 * LARGEST + 62.0
+"""Of the entries of the legend, and of the discs of known size beside them."""
 
 
 @dataclass(frozen=True)
@@ -72,16 +72,18 @@ def _draw(points: Sequence[Point], wording: Wording, size: tuple[float, float]) 
     left_out = [point.name for point in points if not is_drawn(point)]
     note = 14.0 if left_out else 0.0
     entries = list(_list_entries([point for point in points if is_drawn(point)]))
-    columns = int((width - _EDGE) // _COLUMN_WIDTH)
-    top = _EDGE + note + ceil(len(entries) / columns) * _ROW_HEIGHT
-    floor = top + _BOTTOM
+    columns = max(1, int((width - _EDGE - _KEY_WIDTH) // _COLUMN_WIDTH))
+    legend_height = max(2 * LARGEST, -(-len(entries) // columns) * _ROW_HEIGHT)
+    floor = _EDGE + note + legend_height + _BOTTOM
     place = (_LEFT, floor, width - _LEFT - _RIGHT, height - _TOP - floor)
     chart = arrange(points, *place[2:], measure_label)
     figure = Figure(figsize=(width / 72, height / 72))
     _draw_axes(figure, chart, wording, place)
     sheet = _add_sheet(figure, (0, 0, width, height))
+    top = _EDGE + note + legend_height
+    _draw_key(sheet, chart, _EDGE + LARGEST, top)
     for number, (text, style) in enumerate(entries):
-        x = _EDGE + number % columns * _COLUMN_WIDTH
+        x = _EDGE + _KEY_WIDTH + number % columns * _COLUMN_WIDTH
         y = top - (number // columns + 0.5) * _ROW_HEIGHT
         _draw_entry(sheet, text, style, x, y)
     title = wording.title or f"Speed, score and memory of {plural(len(chart.discs), 'model')}"
@@ -226,3 +228,19 @@ def _draw_entry(sheet: Axes, text: str, style: dict[str, Any] | None, x: float, 
     else:
         sheet.add_patch(Circle((x + 5, y), 4.5, **style))
     sheet.text(x + 16, y, text, size=_SMALL_SIZE, va="center_baseline")
+
+
+def _draw_key(sheet: Axes, chart: Chart, x: float, top: float) -> None:
+    """Draw discs of known size inside one another, each with a line to its label."""
+    from matplotlib.patches import Circle
+
+    bottom = top - 2 * max((radius for _, radius in chart.key), default=0)
+    lowest = bottom + _SMALL_SIZE / 2
+    for memory, radius in reversed(chart.key):
+        height = max(bottom + 2 * radius, lowest)
+        lowest = height + 1.3 * _SMALL_SIZE
+        sheet.add_patch(Circle((x, bottom + radius), radius, fill=False, ec=GREY, lw=0.8))
+        ends = (x, x + LARGEST + 2, x + LARGEST + 6)
+        sheet.plot(ends, (bottom + 2 * radius, height, height), color=GREY, lw=0.5)
+        text = f"{memory:g} GB"
+        sheet.text(ends[-1] + 2, height, text, size=_SMALL_SIZE, va="center", color=GREY)

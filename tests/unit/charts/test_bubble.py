@@ -20,6 +20,7 @@ from morocco.charts.bubble import (
     Chart,
     Point,
     arrange,
+    choose_key,
     find_edge,
     find_front,
     fit_axis,
@@ -218,7 +219,8 @@ def test_areas_are_proportional_to_memory() -> None:
     chart = draw_chart(PUBLISHED)
     areas = {disc.point.memory: pi * disc.circle.radius**2 for disc in chart.discs}
     assert areas[7.50] / areas[2.39] == pytest.approx(7.50 / 2.39)
-    assert areas[4.39] / areas[2.39] == pytest.approx(4.39 / 2.39)
+    for memory, radius in chart.key:
+        assert pi * radius**2 / memory == pytest.approx(areas[7.50] / 7.50)
 
 
 def test_large_discs_are_drawn_below_small_ones() -> None:
@@ -280,6 +282,22 @@ def test_models_without_score_are_left_out() -> None:
 def test_without_any_score_there_is_no_chart() -> None:
     with pytest.raises(DataError, match="--scores"):
         draw_chart([a_point(score=None)])
+
+
+@pytest.mark.parametrize(
+    ("memories", "key"),
+    [
+        ([7.5, 2.39], [5, 2, 1]),
+        ([2.0], [2, 1, 0.5]),
+        ([40.0, 0.5], [20, 5, 1]),
+        ([0.19, 0.12], [0.1, 0.05, 0.02]),
+        ([], []),
+        ([None, 0.0], []),
+    ],
+)
+def test_the_key_shows_round_sizes(memories: list[float | None], key: list[float]) -> None:
+    points = [Point("", 1, 1, memory) for memory in memories]
+    assert choose_key(points) == pytest.approx(key)
 
 
 # The picture
