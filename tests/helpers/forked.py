@@ -30,13 +30,16 @@ def preload(*modules: str) -> None:
 
 
 def run_forked(
-    program: Path,
+    program: Path | str,
     *arguments: object,
     records: str = "",
     env: Mapping[str, str] | None = None,
     timeout: float = 120,
 ) -> Completed:
-    """Run a Python program with these arguments, `records` as its input, and this environment."""
+    """Run a program of Python, or the module of that name, with `records` as its input.
+
+    `env` is its whole environment; by default it has that of the tests.
+    """
     words = [str(program), *map(str, arguments)]
     with TemporaryDirectory(prefix="forked-") as name:
         streams = [Path(name, stream) for stream in ("stdin", "stdout", "stderr")]
@@ -51,7 +54,7 @@ def run_forked(
             process.kill()
             process.join()
             raise subprocess.TimeoutExpired(words, timeout)
-        stdout, stderr = (stream.read_text(encoding="utf-8") for stream in streams[1:])
+        stdout, stderr = (stream.read_bytes().decode() for stream in streams[1:])
     return Completed(words, process.exitcode, stdout, stderr)
 
 
@@ -70,5 +73,8 @@ def _run(words: Sequence[str], streams: Sequence[Path], env: Mapping[str, str]) 
     os.environ.clear()
     os.environ.update(env)
     sys.argv = list(words)
-    sys.path.insert(0, str(Path(words[0]).parent))
-    runpy.run_path(words[0], run_name="__main__")
+    if Path(words[0]).suffix == ".py":
+        sys.path.insert(0, str(Path(words[0]).parent))
+        runpy.run_path(words[0], run_name="__main__")
+    else:
+        runpy.run_module(words[0], run_name="__main__", alter_sys=True)

@@ -167,4 +167,6 @@ def predict(
 
 def run(*arguments: object, records: str = "", **environment: str) -> Completed:
     """Run main.py as its users do."""
-    return run_forked(JIANT / "main.py", *arguments, records=records, env=environment)
+    return run_forked(
+        JIANT / "main.py", *arguments, records=records, env={**os.environ, **environment}
+    )
