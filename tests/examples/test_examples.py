@@ -314,12 +314,12 @@ def test_training_without_data_fails_in_one_line(tmp_path: Path) -> None:
     assert done.stderr.count("\n") == 1
 
 
-def test_the_size_that_is_chosen_grows_with_the_seconds_it_is_to_take(models: Path) -> None:
-    words = (DATA / "PARus" / "val.jsonl", "parus", models / "parus.joblib", "--seconds")
-    short, long = (run("choose_size.py", *words, seconds) for seconds in (4, 40))
-    assert (short.returncode, short.stderr) == (0, "")
-    assert int(short.stdout) % 1000 == 0
-    assert int(long.stdout) > 2 * int(short.stdout)
+def test_the_size_that_is_chosen_is_a_round_number_of_records(models: Path) -> None:
+    words = (DATA / "PARus" / "val.jsonl", "parus", models / "parus.joblib")
+    done = run("choose_size.py", *words, "--seconds", 100)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert int(done.stdout) % 1000 == 0
+    assert int(done.stdout) > 100_000  # even a slow machine does a thousand records a second
 
 
 def test_a_size_for_a_model_that_is_not_there_cannot_be_chosen(tmp_path: Path) -> None:

@@ -130,6 +130,7 @@ def test_stats_finds_what_bench_wrote(bench: Bench, log: Path, tmp_path: Path) -
 # Processes
 
 
+@pytest.mark.timing
 def test_all_processes_of_the_target_are_counted(metronome: Metronome, bench: Bench) -> None:
     target = metronome("--workers 2 --eat 50 --hang 1.5")
     lines = bench(target, "--rate", 10).succeeds().lines

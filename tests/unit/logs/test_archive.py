@@ -337,9 +337,9 @@ def write_long_log(path: Path, lines: int) -> None:
     write_zip(path, LOG, ("parus/2000_32_01.jsonl", make_lines(10_000) * (lines // 10_000)))
 
 
-def write_most_logs(path: Path) -> None:
-    """As many logs as a zip may hold, all different, each beside its record."""
-    names = [f"task{index // 100}/{index % 2}_1_{index % 100:02d}" for index in range(4900)]
+def write_many_logs(path: Path, count: int) -> None:
+    """Write this many logs, all different, each beside its record."""
+    names = [f"task{index // 100}/{index % 2}_1_{index % 100:02d}" for index in range(count)]
     logs = ((f"{name}.jsonl", make_lines(50, seed)) for seed, name in enumerate(names))
     write_zip(path, *logs, *((f"{name}.json", b'{"format": 1}') for name in names))
 
@@ -364,11 +364,17 @@ def write_longest_list(path: Path) -> None:
 
 
 @pytest.mark.parametrize("command", ["check", "stats"])
-def test_as_many_lines_as_a_zip_may_hold_take_less_than_200_mb(path: Path, command: str) -> None:
-    few, many, most = 50_000, 150_000, 3_400_000  # memory grows by the same amount with each line
+@pytest.mark.parametrize(
+    ("write", "few", "most"),
+    [(write_long_log, 100_000, 3_400_000), (write_many_logs, 1000, MAX_ENTRIES // 2)],
+)
+def test_the_most_lines_and_logs_that_a_zip_may_hold_take_less_than_200_mb(
+    path: Path, write: Callable[[Path, int], None], few: int, most: int, command: str
+) -> None:
+    many = 2 * few  # memory grows by the same amount with each line, and with each log
     peaks = []
-    for lines in (few, many):
-        write_long_log(path, lines)
+    for count in (few, many):
+        write(path, count)
         peaks += measure_peaks(path, command)
     assert peaks[0] + (peaks[1] - peaks[0]) * (most - few) / (many - few) < MEMORY
 
@@ -383,9 +389,7 @@ def test_more_lines_than_fit_in_the_memory_allowed_are_refused(
     assert "more lines and records than fit in 1 MB of memory" in find_refusal(path)
 
 
-@pytest.mark.parametrize(
-    "write", [write_most_logs, write_worst_records, write_longest_line, write_longest_list]
-)
+@pytest.mark.parametrize("write", [write_worst_records, write_longest_line, write_longest_list])
 def test_no_zip_takes_more_than_200_mb(path: Path, write: Callable[[Path], None]) -> None:
     write(path)
     assert max(measure_peaks(path, "check", "stats")) < MEMORY
