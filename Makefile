@@ -26,7 +26,7 @@ demo: $(INSTALLED) ## Build, measure, score and report two tiny models (three mi
 
 quick: lint types contracts ## Run the checks, and the tests that need no engine, cluster, training or browser (a minute)
 	$(BIN)/pytest -q $(PARALLEL) --ignore-glob '*/test_jiant_*' \
-	  -m 'not (docker or cluster or training or browser)'
+	  -m 'not (docker or cluster or training or browser or timing)'
 
 test: lint types contracts unit ## Run the checks and all tests (about six minutes)
 
