@@ -1,4 +1,4 @@
-"""What tests of `bench` run on: the engine, images that behave as they should, made-up data."""
+"""Fixtures of all tests: the engine, images that behave as wanted, made-up data."""
 
 from __future__ import annotations
 
@@ -32,16 +32,16 @@ pytest_plugins = ["gpu_machine"]
 BASE = "python:3.11-slim"
 LABEL = "morocco.tests"
 QUICK = "--rate 2000"
-"""What a metronome is, unless it is told otherwise."""
+"""The default arguments of a metronome."""
 
 Metronome = Callable[[str], str]
-"""From the arguments of a metronome to the TARGET that is one."""
+"""Returns the TARGET of a metronome with these arguments."""
 Command = Callable[..., str]
-"""From the words of a command to the TARGET that runs it."""
+"""Returns the TARGET that runs this command."""
 BuildImage = Callable[..., str]
 
-# Whatever is started while SIGINT is ignored ignores it too, and a test of Ctrl-C would hang: so do
-# the jobs that a shell puts in the background, and the workers of pytest-xdist.
+# The background jobs of a shell and the workers of pytest-xdist ignore SIGINT, and so would every
+# process they start: a test of Ctrl-C would hang.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
@@ -52,14 +52,14 @@ _MARKS = {
     "browser": {"browser"},
     "docker": {"engine", "gpu_engine"},
 }
-"""Each mark, and the fixtures that a test which bears it uses."""
+"""Each mark, and the fixtures whose users get it."""
 _SHARED = ("test_examples.py", "test_gpu_engine.py", "test_pull.py")
-"""Files whose tests share what takes long to set up, so that they run in one worker."""
+"""Files whose tests share a slow fixture, and so run in one worker."""
 
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Mark the tests by what they need, whether or not their authors thought of it."""
+    """Mark each test by what it needs."""
     for item in items:
         if isinstance(item, pytest.Function):
             for mark, fixtures in _MARKS.items():
@@ -71,7 +71,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config: pytest.Config, log: object) -> object:
-    """Hand out tests one by one, and those that share something slow to set up all at once."""
+    """Hand out tests one by one, but those that share a slow fixture all at once."""
     from xdist.scheduler import LoadScopeScheduling
 
     scheduler = LoadScopeScheduling(config, log)
@@ -80,7 +80,7 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: object) -> object:
 
 
 def _choose_group(nodeid: str) -> str:
-    """Return the name that all tests of one group have in common."""
+    """Return the group of a test, which runs in one worker."""
     file = Path(nodeid.partition("::")[0]).name
     if "jiant" in file:  # each shape of model is trained once
         return "gpt2-tiny" if "gpt2-tiny" in nodeid else "bert-tiny"
@@ -89,7 +89,7 @@ def _choose_group(nodeid: str) -> str:
 
 @pytest.fixture(scope="session")
 def engine() -> Iterator[DockerClient]:
-    """A client of the Docker engine; without one a test is skipped, in CI failed."""
+    """A client of the Docker engine; without one, skip the test, or fail in CI."""
     with catch_warnings():
         simplefilter("ignore")  # of the socket that docker-py leaves open when it fails
         client = _connect()
@@ -102,7 +102,7 @@ def engine() -> Iterator[DockerClient]:
 
 
 def _connect() -> DockerClient | str:
-    """Return a client, or why there is none."""
+    """Return a client, or the error."""
     try:
         return docker.from_env()
     except DockerException as error:
@@ -111,7 +111,7 @@ def _connect() -> DockerClient | str:
 
 @pytest.fixture(scope="session")
 def build_image(engine: DockerClient) -> Iterator[BuildImage]:
-    """Build an image from a Dockerfile and build arguments, once; all are removed in the end."""
+    """Build each image from a Dockerfile and build arguments once; remove them all at the end."""
     built: dict[str, str] = {}
     session = uuid.uuid4().hex
 
@@ -135,7 +135,7 @@ def build_image(engine: DockerClient) -> Iterator[BuildImage]:
 
 
 def _context(dockerfile: str) -> io.BytesIO:
-    """Return what the engine builds from: the Dockerfile and the metronome."""
+    """Return a build context: the Dockerfile and the metronome."""
     context = io.BytesIO()
     with tarfile.open(fileobj=context, mode="w") as tar:
         tar.add(METRONOME, METRONOME.name)
@@ -161,7 +161,7 @@ def command_image(build_image: BuildImage) -> Command:
 
 @pytest.fixture(params=["process", pytest.param("container", marks=pytest.mark.docker)])
 def kind(request: pytest.FixtureRequest) -> str:
-    """Both kinds of target, one after the other: what holds for one must hold for the other."""
+    """Each kind of target: what holds for one must hold for the other."""
     return str(request.param)
 
 
@@ -190,7 +190,7 @@ def command(kind: str, request: pytest.FixtureRequest) -> Command:
 
 @pytest.fixture(scope="session")
 def data_dir(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The data of PARus: 100 records of some 200 bytes, each with an idx of its own."""
+    """The data of PARus: 100 records of about 200 bytes, each with its own idx."""
     folder = tmp_path_factory.mktemp("data")
     records = [
         {
@@ -211,7 +211,7 @@ def data_dir(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def small_disk(tmp_path: Path) -> Iterator[Path]:
-    """A disk with room for one block of 4 KB."""
+    """A disk with 4 KB left."""
     root = as_root()
     if root is None:
         stop = pytest.fail if os.environ.get("CI") else pytest.skip
@@ -229,13 +229,13 @@ def small_disk(tmp_path: Path) -> Iterator[Path]:
 
 @pytest.fixture
 def log(tmp_path: Path) -> Path:
-    """Where the log of a run on the made-up data goes, in a folder that holds nothing else."""
+    """The path of a log, in a folder that holds nothing else."""
     return tmp_path / "logs" / "parus" / "100_32_01.jsonl"
 
 
 @pytest.fixture
 def bench(data_dir: Path, request: pytest.FixtureRequest) -> Iterator[Bench]:
-    """Run `morocco bench`; no container of any run may be left at the end of the test."""
+    """Run `morocco bench`; the test must leave no container behind."""
     client = _engine_of(request)
     bench = Bench(data_dir)
     yield bench
@@ -246,7 +246,7 @@ def bench(data_dir: Path, request: pytest.FixtureRequest) -> Iterator[Bench]:
 
 @pytest.fixture
 def suite(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[Suites]:
-    """Run `morocco suite`; no process and no container of any may be left in the end."""
+    """Run `morocco suite`; the test must leave no process and no container behind."""
     client = _engine_of(request)
     suites = Suites(tmp_path)
     yield suites
@@ -258,7 +258,7 @@ def suite(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[Suites]:
 
 
 def _engine_of(request: pytest.FixtureRequest) -> DockerClient | None:
-    """Return a client of the engine that a test runs its containers on, if it runs any."""
+    """Return a client of the engine on which a test runs containers, if it runs any."""
     if "gpu_engine" in request.fixturenames:
         gpu_engine: GpuEngine = request.getfixturevalue("gpu_engine")
         return gpu_engine.client
@@ -268,7 +268,7 @@ def _engine_of(request: pytest.FixtureRequest) -> DockerClient | None:
 
 
 def _remove_containers(client: DockerClient, pid: int) -> list[str]:
-    """Remove the containers of a morocco and return their names."""
+    """Remove the containers of a morocco process and return their names."""
     containers = client.containers.list(all=True, filters={"label": f"morocco={pid}"})
     for container in containers:
         container.remove(force=True)

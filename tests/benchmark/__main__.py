@@ -1,6 +1,6 @@
 """`make benchmark`: every figure that morocco promises, beside its target.
 
-Takes some minutes and wants a machine that does nothing else. Names as arguments choose among
+Takes several minutes on a machine that should do nothing else. Arguments choose among
 startup, speed, beat, throughput, suite, lanes, scoring, reports and baselines.
 """
 

@@ -43,7 +43,7 @@ _ON_CPU = (_Case("float32", 32, 500),)
 
 
 def measure_baselines(folder: Path) -> Iterator[Figure]:
-    """Yield the speed of the example in multiples of the plain loop's, both as `stats` gives it."""
+    """Yield the speed of the example relative to the plain loop's, both as `stats` computes it."""
     has_gpu = torch.cuda.is_available()
     shape = "bert-base" if has_gpu else "bert-small"
     pretrained, trained, data = folder / shape, folder / "trained", folder / "data"
@@ -59,7 +59,7 @@ def measure_baselines(folder: Path) -> Iterator[Figure]:
 
 
 def write_records(path: Path, count: int = 2000) -> None:
-    """Write records as long as TERRa's: 41 words in the mean, some four times as many."""
+    """Write records as long as TERRa's: 41 words on average, some four times as many."""
     lines = (_EXAMPLES / "data" / "TERRa" / "train.jsonl").read_text().splitlines()
     known = [json.loads(line) for line in lines]
     choice = random.Random(0)

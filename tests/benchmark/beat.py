@@ -1,4 +1,4 @@
-"""Whether the beat is kept, and what keeping it costs."""
+"""Whether samples are taken on time, and what that costs."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _IDLE_PROCESSES = 500
 
 
 def measure_beat(folder: Path) -> Iterator[Figure]:
-    """Yield how far the samples of a minute are off the beat, and the monitor's own CPU time."""
+    """Yield how late the samples of a minute are, and the monitor's own CPU time."""
     data = folder / "data"
     write_records(data / "metronome.jsonl", 200)
     with build_image(f"--hang {SECONDS}") as image, _processes(["sleep", "600"], _IDLE_PROCESSES):
@@ -44,7 +44,7 @@ def _processes(command: Sequence[str], count: int) -> Iterator[None]:
 
 
 def _run(image: str, data: Path, log: Path) -> list[float]:
-    """Return how late each sample was, in ms; the closing line is on no beat."""
+    """Return how late each sample was, in ms, without the closing line."""
     morocco("bench", image, str(data), "metronome", "-q", *_sizes(), "-o", str(log))
     times = [json.loads(line)["timestamp"] for line in log.read_text().splitlines()]
     return [(time - times[0] - k / _RATE) * 1000 for k, time in enumerate(times[:-1])]

@@ -1,4 +1,4 @@
-"""What a benchmark prints: a figure, what the first MOROCCO tool gives, the target."""
+"""The table that the benchmark prints: each figure, the first MOROCCO tool's, the target."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ class Figure:
 
     name: str
     before: str
-    """Of the first MOROCCO tool; `-` where it has no such figure."""
+    """The figure of the first MOROCCO tool, or `-` if it has none."""
     target: str
     measured: str
     reached: bool

@@ -1,4 +1,4 @@
-"""What a second lane gains: another GPU of the machine, another worker of a cluster."""
+"""How much a second lane gains, be it another GPU or another worker of a cluster."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from suites import TASKS, suite_command, write_data
 
 _GAIN = 1.9
 _SLEEP = 6
-"""Seconds that every run sleeps: long beside what the engine takes for its container."""
+"""Seconds that every run sleeps: long compared with the start of a container."""
 _REPEATS = 2
 
 

@@ -1,4 +1,4 @@
-"""What the baselines are held against: the loop that most people would write.
+"""The loop that most people would write, with which the baselines are compared.
 
 Reads everything, pads everything to the longest of the whole set, takes the records as they come
 and waits for each batch.

@@ -1,4 +1,4 @@
-"""The program itself, run as its users run it."""
+"""Runs the program as its users do."""
 
 from __future__ import annotations
 
@@ -7,6 +7,6 @@ import sys
 
 
 def morocco(*args: str) -> str:
-    """Return what `morocco` prints; its warnings and errors go to stderr as they are."""
+    """Return what `morocco` prints on stdout."""
     command = [sys.executable, "-m", "morocco", *args]
     return subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True).stdout

@@ -1,4 +1,4 @@
-"""How long the largest of the nine tasks takes to score."""
+"""How long it takes to score the largest of the nine tasks."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from figures import Figure
 from program import morocco
 
 RECORDS = 7257
-"""Of the test split of RuCoS."""
+"""Records in the test split of RuCoS."""
 _WORDS = 220
-"""Of a passage: some 1600 letters, 3 KB."""
+"""Words in a passage: about 1600 letters, 3 KB."""
 _ENTITIES = 15
 _REPEATS = 5
 _TARGET = 3.0

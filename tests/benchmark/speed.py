@@ -21,7 +21,7 @@ class _Case:
     arguments: str
     record_size: int
     before: tuple[str, str]
-    """What the first tool gives for 800 and for 2000 records."""
+    """What the first tool reports for 800 and for 2000 records."""
 
 
 _CASES = (
@@ -41,7 +41,7 @@ _CASES = (
 
 
 def measure_speed(folder: Path) -> Iterator[Figure]:
-    """Yield the speed that `stats` gives, for both ways to start and two input sizes."""
+    """Yield the speed that `stats` computes, for both ways to start and two input sizes."""
     for number, case in enumerate(_CASES):
         data, logs = folder / f"data{number}", folder / f"model{number}"
         write_records(data / "metronome.jsonl", case.record_size)
@@ -55,7 +55,7 @@ def measure_speed(folder: Path) -> Iterator[Figure]:
 
 
 def write_records(path: Path, size: int, count: int = 100) -> None:
-    """Write records of `size` bytes each, the newline counted."""
+    """Write records of `size` bytes each, including the newline."""
     path.parent.mkdir(parents=True, exist_ok=True)
     with path.open("w") as file:
         for idx in range(count):

@@ -1,4 +1,4 @@
-"""How long the commands take that a person waits for."""
+"""How long people wait for the quick commands."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def _wall_times(*commands: Sequence[str], repeats: int = _REPEATS) -> list[float
         for command, collected in zip(commands, times, strict=True):
             start = time.perf_counter()
             done = subprocess.run(command, check=False, stdout=subprocess.DEVNULL)
-            assert done.returncode in (0, 1), command  # 1: what is checked is no whole submission
+            assert done.returncode in (0, 1), command  # 1: the submission is incomplete
             collected.append(time.perf_counter() - start)
     return [statistics.median(collected) for collected in times]
 

@@ -1,4 +1,4 @@
-"""What a suite costs beside its runs, and what is left of it when it is killed again and again."""
+"""The overhead of a suite, and what remains of it after many kills."""
 
 from __future__ import annotations
 
@@ -25,14 +25,14 @@ from speed import write_records
 TASKS = ("one", "two")
 _KILLS = 20
 _LONGEST = 3.0
-"""Seconds until a suite is killed: it takes 0.3 to load, then some 0.8 a run."""
+"""Seconds until a suite is killed: it takes 0.3 to load, then about 0.8 per run."""
 _REPEATS = 3
 _PLAN = len(TASKS) * 2 * _REPEATS
 _PROFILE = f"name = 'benchmark'\ntasks = {list(TASKS)}\nruns = {_REPEATS}\n"
 
 
 def measure_suite(folder: Path) -> Iterator[Figure]:
-    """Yield the overhead of a run, and what twenty kills leave."""
+    """Yield the overhead of a run, and what remains after twenty kills."""
     write_data(folder)
     with _tagged_image("--rate 2000 --hang 0.3") as target:
         yield _measure_overhead(target, folder)

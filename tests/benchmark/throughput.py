@@ -1,4 +1,4 @@
-"""What feeding and draining a gigabyte costs, beside a bare loop over the same connection."""
+"""The cost of feeding and draining a gigabyte, compared with a bare loop."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ def _peak_rss(pid: int) -> float:
 
 
 def _run_bare(client: docker.DockerClient, image: str) -> float:
-    """Return how long the same bytes take when nobody looks at them."""
+    """Return how long it takes to move the same bytes without looking at them."""
     container = client.containers.create(
         image, stdin_open=True, network_mode="none", log_config=LogConfig(type="none")
     )

@@ -21,7 +21,7 @@ from jiant_models import Completed
 from network import load
 from predictor import choose_device, choose_dtype
 from records import ExampleError, Record
-from runs import PATIENCE, until
+from runs import TIMEOUT, until
 from tasks import TASKS
 from tokens import Tokens
 from toys import lines_of
@@ -307,7 +307,7 @@ def run_sealed(*arguments: object, records: str) -> Completed:
         capture_output=True,
         encoding="utf-8",
         check=False,
-        timeout=PATIENCE,
+        timeout=TIMEOUT,
         env={**os.environ, "HF_HUB_OFFLINE": "0"},
     )
 
@@ -392,7 +392,7 @@ def test_a_reader_that_ends_is_killed_with_one_line_and_no_wrong_answers() -> No
         process.stdin.write(jiant.validation_text("parus").encode())
         process.stdin.flush()
         feeder.send_signal(SIGKILL)
-        out, error = process.communicate(timeout=PATIENCE)
+        out, error = process.communicate(timeout=TIMEOUT)
     assert (process.returncode, out) == (1, b"")
     assert error == b"main.py: the process that reads the input was killed by signal 9\n"
 
@@ -403,5 +403,5 @@ def test_who_closes_the_predictions_early_hears_nothing_more() -> None:
     with process:
         process.stdout.close()
         process.stdout = None
-        _, error = process.communicate(jiant.validation_text("parus").encode(), PATIENCE)
+        _, error = process.communicate(jiant.validation_text("parus").encode(), TIMEOUT)
     assert (process.returncode, error) == (1, b"")

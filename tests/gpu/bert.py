@@ -1,4 +1,4 @@
-"""A target the size of BERT-base with random weights; tells on stderr what PyTorch took.
+"""A target the size of BERT-base with random weights; prints PyTorch's peak memory.
 
 Needs torch and transformers, and takes the GPU where there is one.
 """
@@ -32,7 +32,7 @@ def main() -> None:
 
 
 def predict(model: torch.nn.Module, batch: list[dict[str, str]], device: torch.device) -> list[int]:
-    """Return a label a record; the ids of the tokens are made of the letters."""
+    """Return a label for each record; the letters make the token ids."""
     ids = [[ord(letter) % 30000 for letter in json.dumps(r)[:_LENGTH]] for r in batch]
     padded = torch.tensor([row + [0] * (_LENGTH - len(row)) for row in ids], device=device)
     with torch.inference_mode():

@@ -27,13 +27,13 @@ pytestmark = pytest.mark.skipif(
 
 @dataclass(frozen=True)
 class Measured:
-    """One run, seen from three sides."""
+    """One run, measured in three ways."""
 
     record: dict[str, Any]
     reserved: int
-    """By PyTorch's allocator at its peak, bytes."""
+    """Peak of PyTorch's allocator, in bytes."""
     shown: int
-    """By nvidia-smi at its peak beyond what it showed before the run, bytes."""
+    """Peak of nvidia-smi, less its value before the run, in bytes."""
 
 
 @pytest.fixture(scope="module")
@@ -58,7 +58,7 @@ def measured(tmp_path_factory: pytest.TempPathFactory) -> Measured:
 
 
 def device_memory() -> int:
-    """Return the memory in use on GPU 0 as nvidia-smi shows it, bytes."""
+    """Return the memory in use on GPU 0 as nvidia-smi shows it, in bytes."""
     query = ("nvidia-smi", "--id=0", "--query-gpu=memory.used", "--format=csv,noheader,nounits")
     return int(subprocess.run(query, check=True, capture_output=True, text=True).stdout) * 2**20
 

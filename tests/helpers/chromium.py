@@ -1,4 +1,4 @@
-"""Pages opened in a real browser, headless: what a script of ours sees there."""
+"""Opens pages in a real, headless browser and runs scripts in them."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from typing import Any
 CHROMIUM = shutil.which("chromium") or shutil.which("google-chrome")
 _OPTIONS = (
     "--headless",
-    "--no-sandbox",  # as root there is none
+    "--no-sandbox",  # Chromium has no sandbox for root
     "--disable-gpu",
     "--disable-dev-shm-usage",
     "--host-resolver-rules=MAP * ~NOTFOUND",
@@ -22,26 +22,26 @@ _OPTIONS = (
 _POLICY = re.compile(r'<meta http-equiv="Content-Security-Policy"[^>]*>')
 _ASK = """<script>
 addEventListener("load", () => {{
-  const said = (() => {{ {script} }})();
+  const returned = (() => {{ {script} }})();
   const loaded = performance.getEntriesByType("resource").map(entry => entry.name.slice(0, 40));
-  const answer = JSON.stringify({{said, loaded}});
+  const answer = JSON.stringify({{returned, loaded}});
   document.documentElement.dataset.answer = answer;
 }});
 </script>"""
 
 
 def ask_page(page: str, script: str, folder: Path, *options: str) -> dict[str, Any]:
-    """Return what `script` returns in the page as `said`, and what the page `loaded`."""
-    # The policy would refuse our script.
+    """Return what `script` `returned` in the page, and what the page `loaded`."""
+    # The page's policy would refuse the script.
     copy = _POLICY.sub("", page).replace("</body>", _ASK.format(script=script) + "</body>")
     found = re.search(r'data-answer="([^"]*)"', dump_dom(copy, folder, *options))
-    assert found, "the script in the page has failed"
+    assert found, "the script in the page failed"
     answer: dict[str, Any] = json.loads(unescape(found[1]))
     return answer
 
 
 def dump_dom(page: str, folder: Path, *options: str) -> str:
-    """Return the page as the browser has it once it is loaded."""
+    """Return the HTML of the page once the browser has loaded it."""
     file = folder / "page.html"
     file.write_text(page, encoding="utf-8")
     return _run(folder, "--dump-dom", *options, file.as_uri())

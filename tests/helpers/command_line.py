@@ -1,4 +1,4 @@
-"""Runs any command that needs no engine, and tells what it imported and completed."""
+"""Runs commands that need no engine; lists what they import and complete."""
 
 from __future__ import annotations
 

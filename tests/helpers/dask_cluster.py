@@ -1,4 +1,4 @@
-"""A real Dask cluster on this machine: its scheduler and workers are programs of their own."""
+"""A real Dask cluster on this machine, whose scheduler and workers are separate programs."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _SETTINGS = {"DASK_DISTRIBUTED__DIAGNOSTICS__NVML": "False"}  # a stand-in plays
 
 
 class Worker:
-    """A worker, and its nanny where it has one."""
+    """A worker, and its nanny if it has one."""
 
     def __init__(self, process: subprocess.Popen[bytes], log: Path) -> None:
         self._process, self._log = process, log
@@ -33,12 +33,12 @@ class Worker:
 
     @property
     def address(self) -> str:
-        """Where it is reached, once it has begun; that of the last one if its nanny has several."""
-        said = [line for line in self.log.splitlines() if "Start worker at:" in line]
-        return said[-1].split()[-1] if said else ""
+        """The address, once the worker has started; of the latest one if a nanny restarted it."""
+        started = [line for line in self.log.splitlines() if "Start worker at:" in line]
+        return started[-1].split()[-1] if started else ""
 
     def wait(self) -> None:
-        """Wait until the scheduler knows it."""
+        """Wait until the scheduler has registered the worker."""
         until(lambda: not self.is_running or self.log.count("Registered to:"))
         assert self.is_running, self.log
 
@@ -55,16 +55,16 @@ class Worker:
         return spawned[0] if spawned else self._process.pid
 
     def kill(self) -> None:
-        """Kill the process that does the work; a nanny starts another."""
+        """Kill the process that does the work; a nanny starts it again."""
         os.kill(self.pid, signal.SIGKILL)
 
     def send(self, number: signal.Signals) -> None:
-        """Send a signal to what was started by hand: the nanny, where there is one."""
+        """Send a signal to the nanny, or to the worker if it has none."""
         self._process.send_signal(number)
 
 
 class DaskCluster:
-    """A scheduler and as many workers as are asked for; leaving the context ends all they started.
+    """A scheduler and its workers; leaving the context ends everything they started.
 
     One thread each, no dashboard, free ports of 127.0.0.1.
     """
@@ -75,7 +75,7 @@ class DaskCluster:
         options: Sequence[str] = ("--no-nanny",),
         env: Mapping[str, str] | None = None,
     ) -> None:
-        """`options` are those of `dask worker`; `env` is added to what the scheduler has."""
+        """`options` go to `dask worker`; `env` is added to the scheduler's environment."""
         self._count, self._options, self._env = workers, options, env
         self._folder = Path(tempfile.mkdtemp(prefix="dask-"))
         self._mark = uuid.uuid4().hex
@@ -108,7 +108,7 @@ class DaskCluster:
     def start_worker(
         self, *options: str, env: Mapping[str, str] | None = None, cwd: Path | None = None
     ) -> Worker:
-        """Return a worker that is starting; `wait` waits until all are there."""
+        """Start another worker without waiting for it; see `wait`."""
         words = ["worker", self.address, "--nthreads", "1", "--host", "127.0.0.1"]
         words += ["--memory-limit", "0", "--local-directory", str(self._folder)]
         log = self._folder / f"worker-{len(self.workers)}.log"
@@ -117,13 +117,13 @@ class DaskCluster:
         return worker
 
     def wait(self) -> None:
-        """Wait until all workers are there."""
+        """Wait until all workers have registered."""
         for worker in self.workers:
             worker.wait()
 
     @property
     def targets(self) -> dict[int, int]:
-        """The bare processes that runs have started here, and for each the worker that did."""
+        """The targets that runs have started as bare processes, each with its worker's PID."""
         found = {pid: _read_owner(pid) for pid in processes_with(f"{_MARK}={self._mark}")}
         return {pid: owner for pid, owner in found.items() if owner and not _is_reaped(pid)}
 
@@ -162,13 +162,13 @@ class DaskCluster:
 
 
 def _read_address(file: Path) -> str:
-    with suppress(OSError, ValueError):  # not written yet, or half of it
+    with suppress(OSError, ValueError):  # not written yet, or only in part
         return str(json.loads(file.read_text())["address"])
     return ""
 
 
 def _read_owner(pid: int) -> int:
-    """Return the process that started a target, 0 for what is none."""
+    """Return the PID of the process that started a target, or 0 if this is no target."""
     with suppress(OSError):
         for setting in Path(f"/proc/{pid}/environ").read_bytes().split(b"\0"):
             if setting.startswith(b"MOROCCO_TARGET="):
@@ -177,14 +177,14 @@ def _read_owner(pid: int) -> int:
 
 
 def _is_spawned(pid: int) -> bool:
-    """Return whether a child of a nanny is its worker, and not a helper of Python's own."""
+    """Return whether a nanny's child is its worker, not a helper process of Python."""
     with suppress(OSError):
         return b"spawn_main" in Path(f"/proc/{pid}/cmdline").read_bytes()
     return False
 
 
 def _is_reaped(pid: int) -> bool:
-    """Return whether nothing but an entry in the list of processes is left."""
+    """Return whether a process has ended, even if it is still listed as a zombie."""
     with suppress(OSError):
         return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] in "ZX"
     return True

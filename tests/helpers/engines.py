@@ -1,4 +1,4 @@
-"""Engines that misbehave: one slow to answer, one that can be killed without harm to others."""
+"""Engines that misbehave: one that answers slowly, and one that can be killed safely."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ from pathlib import Path
 
 from docker import DockerClient
 
-from runs import PATIENCE, until
+from runs import TIMEOUT, until
 
 SOCKET = "/var/run/docker.sock"
 
 
 def as_root() -> list[str] | None:
-    """Return what stands before a command that only root may run; None where that is not to be."""
+    """Return the prefix of a command that only root may run, or None if root is out of reach."""
     if os.geteuid() == 0:
         return []
     sudo = shutil.which("sudo")
@@ -34,13 +34,13 @@ def as_root() -> list[str] | None:
 
 
 class SlowEngine:
-    """Passes everything on to the engine, but holds back one kind of request for a while."""
+    """A proxy that delays one kind of request to the engine."""
 
     def __init__(self, folder: Path, request: str, delay: float) -> None:
-        """`request` is a part of the request's path."""
+        """Delay requests whose path contains `request`."""
         self.address = f"unix://{folder}/slow.sock"
         self.asked = threading.Event()
-        """Set once the request has come."""
+        """Set once the request has arrived."""
         self._request = re.compile(rb"POST \S*" + re.escape(request.encode()))
         self._delay = delay
         self._server = socket.socket(socket.AF_UNIX)
@@ -53,7 +53,7 @@ class SlowEngine:
         return self
 
     def __exit__(self, *_: object) -> None:
-        """Wait until all that was asked is answered."""
+        """Wait until all requests are answered."""
         self._server.shutdown(socket.SHUT_RDWR)
         for thread in self._threads:
             thread.join()
@@ -78,7 +78,7 @@ class SlowEngine:
                     time.sleep(self._delay)
                 engine.sendall(data)
                 if held_back:
-                    time.sleep(self._delay)  # to act on it, whether or not anybody waits
+                    time.sleep(self._delay)  # it takes effect even if nobody waits
             with suppress(OSError):
                 engine.shutdown(socket.SHUT_RDWR)  # or an attached stream would never end
             answers.join()
@@ -92,13 +92,13 @@ def _copy(source: socket.socket, sink: socket.socket) -> None:
 
 
 class SecondEngine:
-    """A Docker engine of its own; leaving the context removes all of it, also after `kill`."""
+    """A separate Docker engine; leaving the context removes it, even after `kill`."""
 
     image = "sleeper"
-    """What it has: an image that prints its input, then sleeps."""
+    """Its only image at first: it prints its input, then sleeps."""
 
     def __init__(self, root: Sequence[str]) -> None:
-        """`root` stands before a command that only root may run."""
+        """`root` is the prefix of a command that only root may run."""
         self._root = root
         self._folder = Path(tempfile.mkdtemp(prefix="engine-"))  # short, as it has to hold sockets
         self._engine: subprocess.Popen[bytes] | None = None
@@ -120,7 +120,7 @@ class SecondEngine:
         self._clean_up()
 
     def make_image(self, name: str, *entrypoint: str) -> None:
-        """Make an image that has sh, cat and sleep, and nothing else."""
+        """Make an image that contains only sh, cat and sleep."""
         with closing(DockerClient(self.address)) as client:
             client.api.import_image_from_data(
                 _pack("/bin/sh", "/bin/cat", "/bin/sleep"),
@@ -129,24 +129,24 @@ class SecondEngine:
             )
 
     def kill(self) -> None:
-        """End the engine as a crash would: its containers go on."""
+        """End the engine as a crash would: its containers keep running."""
         with closing(DockerClient(self.address)) as client:
             self._orphans = [box.attrs["State"]["Pid"] for box in client.containers.list()]
         self._stop("KILL")
 
     def _start(self) -> DockerClient:
         folder = self._folder
-        # That of containerd, which goes down a moment after its engine: this one would wait for it.
+        # The old containerd ends a moment after its engine; the new engine would wait for it.
         self._run("rm", "-f", f"{folder}/pid", f"{folder}/exec/containerd/containerd.pid")
         command = [
-            # In a network of its own: without a bridge, an engine removes that of the first one.
+            # In its own network: an engine without a bridge removes the bridge of the other one.
             *(*self._root, "unshare", "--net", "env", f"PATH={self._path}", "dockerd"),
             *("--host", self.address, "--pidfile", f"{folder}/pid"),
             *("--data-root", f"{folder}/data", "--exec-root", f"{folder}/exec"),
             *("--bridge=none", "--iptables=false", "--ip-forward=false", "--ip-masq=false"),
         ]
         with (folder / "log").open("a") as log:
-            # In a session of its own: Ctrl-C is for the tests, which need the engine to clean up.
+            # In its own session: on Ctrl-C the tests still need the engine to clean up.
             self._engine = subprocess.Popen(command, stdout=log, stderr=log, start_new_session=True)
         until(self._answers)
         self._came_up = True
@@ -160,12 +160,12 @@ class SecondEngine:
 
     def _stop(self, how: str) -> None:
         if self._engine is not None and self._engine.poll() is None:
-            pid = self._folder / "pid"  # the engine's own: ours may be that of sudo
+            pid = self._folder / "pid"  # of the engine itself: ours may be sudo's
             self._run("kill", f"-{how}", pid.read_text() if pid.exists() else str(self._engine.pid))
-            self._engine.wait(PATIENCE)
+            self._engine.wait(TIMEOUT)
 
     def _clean_up(self) -> None:
-        """Remove everything; a step that fails keeps no other from being taken."""
+        """Remove everything; the other steps are taken even if one fails."""
         with ExitStack() as steps:  # the last one first
             steps.callback(self._run, "rm", "-r", str(self._folder))
             steps.callback(self._unmount)
@@ -173,7 +173,7 @@ class SecondEngine:
             steps.callback(self._remove_containers)
 
     def _remove_containers(self) -> None:
-        """Remove all of them, which an engine that died has to be started again for."""
+        """Remove all containers; a dead engine has to be started again for that."""
         for pid in self._orphans:
             self._run("kill", "-KILL", str(pid))
         if not self._came_up:

@@ -1,4 +1,4 @@
-"""An engine that hands out GPUs, though there are none: a stand-in plays NVIDIA's toolkit.
+"""An engine that hands out GPUs that do not exist, with a stand-in for NVIDIA's toolkit.
 
 Docker takes a program of this name in its path for the toolkit. What a container then gets is the
 variable with its GPUs; the program, which would bring in devices and libraries, does nothing.
@@ -15,13 +15,13 @@ from engines import SecondEngine
 
 _TOOLKIT = "nvidia-container-runtime-hook"
 _LAUNCH = 'exec /bin/sh -c "$0" "on ${NVIDIA_VISIBLE_DEVICES:-no GPU}" "$@"'
-"""Run the script that comes next; its command line tells which GPUs it is on."""
+"""Runs the next argument as a script, with the GPUs it was given in its command line."""
 _SLEEPER = "records=$(cat); sleep {}; printf '%s\\n' \"$records\""
 _TELLER = 'while read -r _; do echo "\\"${NVIDIA_VISIBLE_DEVICES-none}\\""; done; sleep 1'
 
 
 class GpuEngine(SecondEngine):
-    """Makes images on itself; all of them obey the contract and run on the GPUs they are given.
+    """Makes images that obey the container contract and run on the GPUs they are given.
 
     To be there, a GPU that the stand-in for NVML plays has `Process("match:UUID", memory)`: a
     container that was given it is found on it.
@@ -35,7 +35,7 @@ class GpuEngine(SecondEngine):
         toolkit.chmod(0o755)
         self._path = f"{toolkit.parent}:{self._path}"  # before a real one
         self.environment = {"DOCKER_HOST": self.address}
-        """Of a morocco that shall use this engine."""
+        """The variables that make morocco use this engine."""
 
     def __enter__(self) -> GpuEngine:
         super().__enter__()
@@ -54,7 +54,7 @@ class GpuEngine(SecondEngine):
         return self.script(f"sleeper-{seconds}", _SLEEPER.format(seconds))
 
     def teller(self) -> str:
-        """Make a target that predicts the UUIDs of its GPUs, "none" without, and stays a second."""
+        """Make a target that predicts the UUIDs of its GPUs, or "none", and runs for a second."""
         return self.script("teller", _TELLER)
 
     def script(self, name: str, script: str) -> str:

@@ -39,13 +39,13 @@ def machine(library: Path, tmp_path: Path) -> Machine:
 
 @pytest.fixture(scope="session")
 def gpu_engine() -> Iterator[GpuEngine]:
-    """An engine that hands out GPUs; where none can be started a test is skipped, in CI failed."""
+    """An engine that hands out GPUs; if none can be started, skip the test, or fail in CI."""
     with GpuEngine(require_root()) as engine:
         yield engine
 
 
 def require_root() -> list[str]:
-    """Return what stands before a command that starts an engine; skip or fail without it."""
+    """Return the prefix of a command that starts an engine; without root, skip or fail."""
     root = as_root()
     if root is None or shutil.which("dockerd") is None:
         stop = pytest.fail if os.environ.get("CI") else pytest.skip

@@ -1,4 +1,4 @@
-"""What the tests of the jiant example run on: tiny models with random weights, trained on toys."""
+"""Tiny models with random weights, trained on toy data, for the tests of the jiant example."""
 
 import atexit
 import io
@@ -60,7 +60,7 @@ torch.set_num_threads(1)  # more are no help to models as small
 
 @dataclass(frozen=True)
 class Step:
-    """A line of the log of a training."""
+    """A line of a training log."""
 
     number: int
     loss: float
@@ -69,18 +69,18 @@ class Step:
 
 @dataclass(frozen=True)
 class Trained:
-    """A model that has learnt a task."""
+    """A model trained on a task."""
 
     out_dir: Path
     steps: list[Step]
-    """Those after which it was validated."""
+    """The steps after which it was validated."""
     facts: Mapping[str, Any]
-    """What training.json tells."""
+    """The content of training.json."""
 
 
 @cache
 def workplace() -> Path:
-    """Return a folder that is removed in the end."""
+    """Return a folder that is removed when the tests end."""
     folder = TemporaryDirectory(prefix="jiant-")
     atexit.register(folder.cleanup)
     return Path(folder.name)
@@ -95,7 +95,7 @@ def toys() -> Path:
 
 @cache
 def pretrained(shape: str) -> Path:
-    """Return the folder of a model as the hub has them, its tokenizer trained on all texts."""
+    """Return a model's folder as the hub lays it out, its tokenizer trained on all texts."""
     folder = workplace() / shape
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(sys, "argv", ["random_model.py", shape, str(folder), str(texts())])
@@ -114,19 +114,19 @@ def texts() -> Path:
 
 @cache
 def tokens_of(shape: str) -> Tokens:
-    """Return the tokens of a model, as training makes them ready."""
+    """Return a model's tokens as training prepares them."""
     return prepare(str(pretrained(shape)), workplace() / f"tokens-of-{shape}")[1]
 
 
 @cache
 def trained(shape: str, task: str) -> Trained:
-    """Return a model that has learnt a toy; all tasks of a shape share a folder."""
+    """Return a model trained on a toy task; all tasks of a shape share a folder."""
     out_dir = workplace() / f"trained-{shape}"
     return train_toy(TASKS[task], out_dir, model=str(pretrained(shape)), steps=120)
 
 
 def train_toy(task: Task, out_dir: Path, data_dir: Path | None = None, **plan: Any) -> Trained:
-    """Train with a learning rate for random weights, quietly."""
+    """Train quietly, with a learning rate for random weights."""
     log = io.StringIO()
     with redirect_stderr(log):
         train(Plan(**{"learning_rate": 1e-3, **plan}), task, out_dir, data_dir or toys())
@@ -139,14 +139,14 @@ def train_toy(task: Task, out_dir: Path, data_dir: Path | None = None, **plan: A
 
 
 def validation_text(task: str, folder: Path | None = None) -> str:
-    """Return the file of the toys, or of another data folder, that a task is validated on."""
+    """Return the validation file of a task, from the toys or another data folder."""
     split = "LiDiRus" if task == "lidirus" else "val"
     path = (folder or toys()) / TASKS[task].title / f"{split}.jsonl"
     return path.read_text(encoding="utf-8")
 
 
 def validation_records(task: str, folder: Path | None = None) -> list[Record]:
-    """Return the records that a task is validated on."""
+    """Return the validation records of a task."""
     return [json.loads(line) for line in validation_text(task, folder).splitlines()]
 
 
@@ -157,7 +157,7 @@ def predict(
     batch_size: int = 8,
     dtype: torch.dtype = torch.float32,
 ) -> list[Record]:
-    """Return what the weights in a folder answer."""
+    """Return the predictions of the weights in a folder."""
     tokens = Tokens.load(out_dir)
     network = load(out_dir, TASKS[task], tokens.settings, dtype)
     predictor = Predictor(network, TASKS[task], torch.device("cpu"))

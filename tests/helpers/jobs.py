@@ -1,4 +1,4 @@
-"""Made-up runs of a suite, for rooms that do none of them."""
+"""Made-up jobs of a suite, for tests that run none of them."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ RUN = (20, 4)
 """Input size and batch size of a long run."""
 SINGLE = (1, 1)
 STARTED = 1.7e9
-"""When a made-up run was, in seconds since the epoch."""
+"""When a made-up run started, in seconds since the epoch."""
 
 
 def make_records(count: int, task: str = "parus") -> Records:
@@ -36,7 +36,7 @@ def make_job(
     logs: Path = Path("logs"),
     options: RunOptions | None = None,
 ) -> Job:
-    """Return a run of so many records in batches of so many; without an index a warm-up."""
+    """Return a run of this input size and batch size; a warm-up if `index` is None."""
     return Job(
         model=model,
         task=task,
@@ -50,7 +50,7 @@ def make_job(
 
 
 def make_block(task: str = "parus", repeats: int = 2, model: str = "") -> Block:
-    """Return all runs of one task: a single record and many in turn."""
+    """Return all runs of one task, start-up runs and long runs in turn."""
     jobs = [
         make_job(size, index, task=task, model=model)
         for index in range(1, repeats + 1)

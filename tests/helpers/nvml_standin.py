@@ -1,7 +1,7 @@
-"""Builds and directs the stand-in for NVML (`nvml/nvml.c`): GPUs on demand, for any program.
+"""Builds and controls the stand-in for NVML (`nvml/nvml.c`), which shows any GPUs to a program.
 
 A program started with `environment(...)` loads the stand-in instead of the driver's library and
-sees the GPUs of the last `write_state`, also of one written while it runs.
+sees the GPUs of the last `write_state`, even one made while it runs.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from typing import Literal
 import pytest
 
 Driver = Literal["new", "old", "wide"]
-"""As of now; before R450; 535.43 to 535.86, with wider process lists."""
+"""`new`: current; `old`: before R450; `wide`: 535.43 to 535.86, with wider process lists."""
 
 SOURCE = Path(__file__).parent / "nvml" / "nvml.c"
 FLAGS: dict[Driver, list[str]] = {"new": [], "old": ["-DOLD_DRIVER"], "wide": ["-DWIDE_ENTRIES"]}
@@ -31,15 +31,15 @@ class Process:
     """A process on a GPU."""
 
     pid: int | str
-    """Or "match:TEXT": every process with TEXT in its command line, found at each call."""
+    """A PID, or "match:TEXT": every process with TEXT in its command line at each call."""
     memory: int | None
-    """Bytes; None where the driver does not tell."""
+    """Bytes; None if the driver reports none."""
     kind: Literal["compute", "graphics"] = "compute"
 
 
 @dataclass(frozen=True)
 class Gpu:
-    """One GPU; its index is its place in the list, None is "not supported"."""
+    """One GPU, whose index is its place in the list; None means "not supported"."""
 
     uuid: str = "GPU-0"
     used: int | None = 0
@@ -55,15 +55,15 @@ class Gpu:
     """Milliwatts."""
     mig: bool | None = False
     errors: Mapping[str, int] = field(default_factory=dict)
-    """Return codes by function, "*" and the like welcome."""
+    """Return codes by function; wildcards such as "*" work."""
     lost: bool = False
     """Fallen off the bus."""
 
 
 def build(folder: Path, driver: Driver = "new") -> Path:
-    """Return a folder below `folder` that holds libnvidia-ml.so.1, compiled at the first call.
+    """Return a folder below `folder` with libnvidia-ml.so.1, which the first call compiles.
 
-    Without a C compiler the test is skipped, in CI failed.
+    Without a C compiler, skip the test, or fail in CI.
     """
     library = folder / driver / "libnvidia-ml.so.1"
     if library.exists():
@@ -79,7 +79,7 @@ def build(folder: Path, driver: Driver = "new") -> Path:
 
 
 def environment(library: Path, state: Path) -> dict[str, str]:
-    """Return the environment of a program that shall see the GPUs of `state`."""
+    """Return the environment in which a program sees the GPUs of `state`."""
     return {**os.environ, "LD_LIBRARY_PATH": str(library), "FAKE_NVML_STATE": str(state)}
 
 
@@ -92,7 +92,7 @@ def write_state(
     driver: str = "550.54.15",
     cuda: int = 12040,
 ) -> None:
-    """Change the machine at once, for every program that looks at `path`.
+    """Replace the GPUs for every program that reads `path`, effective immediately.
 
     `errors` are return codes and `delays` microseconds, by function, for all GPUs.
     """

@@ -1,4 +1,4 @@
-"""Where things lie: the repository, its made-up data, the published logs."""
+"""Paths of the repository, its made-up data and the published logs."""
 
 from __future__ import annotations
 

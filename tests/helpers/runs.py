@@ -1,4 +1,4 @@
-"""Runs the real program as its users do, and looks at what it printed, wrote and left behind."""
+"""Runs the real program and reads what it printed, wrote and left behind."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ from forked import preload, run_forked
 
 METRONOME = Path(__file__).with_name("metronome") / "metronome.py"
 KEYS = ["timestamp", "cpu_usage", "ram", "gpu_usage", "gpu_ram"]
-PATIENCE = 60
-"""Seconds that anything here may take before it counts as hanging."""
+TIMEOUT = 60
+"""Seconds after which anything here counts as hanging."""
 
 _READERS = ("check", "pack", "report", "score", "stats")
 """The commands that start no process."""
@@ -37,7 +37,7 @@ preload("jinja2", "matplotlib.backends.backend_agg", "matplotlib.backends.backen
 
 @dataclass(frozen=True)
 class Finished:
-    """What a run of the program came to."""
+    """The result of a program that has ended."""
 
     pid: int
     code: int
@@ -59,7 +59,7 @@ class Finished:
 
     @property
     def error(self) -> str:
-        """The one message of a run that failed, with the lines it quotes."""
+        """The only error message, with the lines it quotes."""
         before, _, message = self.stderr.partition(_ERROR)
         assert message, f"no error on stderr: {self.stderr!r}"
         assert all(line.startswith(_WARNING) for line in before.splitlines()), self.stderr
@@ -75,13 +75,13 @@ class Finished:
         return self
 
     def fails(self, code: int) -> str:
-        """Return the error of a run that ended with this exit code."""
+        """Return the error; the exit code must be this one."""
         assert self.code == code, (self.code, self.stderr)
         return self.error
 
 
 class Run:
-    """A morocco that runs; leaving the context ends it, if it has not ended by itself."""
+    """A running morocco; leaving the context ends it."""
 
     def __init__(
         self,
@@ -92,7 +92,7 @@ class Run:
     ) -> None:
         self._mark = uuid.uuid4().hex
         plain = _without_settings()
-        if Path("/dev/nvidiactl").exists():  # a GPU of this machine has no part in the tests
+        if Path("/dev/nvidiactl").exists():  # the tests use no real GPU
             plain |= {"MOROCCO_BENCH_GPUS": "none", "MOROCCO_SUITE_GPUS": "none"}
         self.started = time.monotonic()
         self.process = subprocess.Popen(
@@ -101,7 +101,7 @@ class Run:
             stdin=subprocess.DEVNULL,
             stdout=stdout,
             stderr=stderr,
-            bufsize=0,  # or a line that was read would take the next ones from `communicate`
+            bufsize=0,  # a buffer would keep lines from `communicate`
         )
 
     def __enter__(self) -> Run:
@@ -111,7 +111,7 @@ class Run:
         if self.process.poll() is None:
             self.process.terminate()
             try:
-                self.process.wait(PATIENCE)
+                self.process.wait(TIMEOUT)
             except subprocess.TimeoutExpired:
                 self.process.kill()
         for stream in (self.process.stdout, self.process.stderr):
@@ -135,11 +135,11 @@ class Run:
         return parse(line.decode())[0]
 
     def wait_until_ready(self) -> None:
-        """Wait until the program minds signals; before that the interpreter is still loading."""
+        """Wait until the program handles signals; before that the interpreter is still loading."""
         until(lambda: not self.is_running or _catches(self.pid, signal.SIGTERM))
 
     def wait_until_sampled(self, log: Path, lines: int = 1) -> None:
-        """Wait until the log that is being written holds so many samples."""
+        """Wait until the unfinished log has this many samples."""
         part = Path(f"{log}.part")
         until(lambda: part.exists() and part.read_text().count("\n") >= lines)
 
@@ -147,9 +147,9 @@ class Run:
         self.process.send_signal(number)
 
     def finish(self) -> Finished:
-        """Wait for the end; no process of the run may be left then."""
+        """Wait for the end; the run must leave no process behind."""
         try:
-            out, err = self.process.communicate(timeout=PATIENCE)
+            out, err = self.process.communicate(timeout=TIMEOUT)
         except subprocess.TimeoutExpired:
             self.process.kill()
             _, err = self.process.communicate()
@@ -165,7 +165,7 @@ class Run:
 
 
 class Bench:
-    """Runs `morocco bench` on 100 records in batches of 32, unless told otherwise."""
+    """Runs `morocco bench`, by default on 100 records in batches of 32."""
 
     def __init__(self, data_dir: Path) -> None:
         self._data_dir = data_dir
@@ -185,7 +185,7 @@ class Bench:
         data: Path | None = None,
         **streams: Any,
     ) -> Run:
-        """Return a run that has just begun."""
+        """Start a run and return it."""
         sizes = ("--input-size", size, "--batch-size", 32)
         run = Run("bench", target, data or self._data_dir, task, *sizes, *options, **streams)
         self.pids.append(run.pid)
@@ -193,9 +193,9 @@ class Bench:
 
 
 def run_morocco(*args: object, env: Mapping[str, str] | None = None) -> Finished:
-    """Run the program to its end; a command that only reads and writes files starts in no time."""
+    """Run the program to its end; commands that start no process are forked, which is faster."""
     if env is None and args[0] in _READERS:
-        done = run_forked("morocco", *args, env=_without_settings(), timeout=PATIENCE)
+        done = run_forked("morocco", *args, env=_without_settings(), timeout=TIMEOUT)
         return Finished(0, done.returncode, done.stdout, done.stderr)
     with Run(*args, env=env) as run:
         return run.finish()
@@ -206,17 +206,17 @@ def _without_settings() -> dict[str, str]:
     return {key: value for key, value in os.environ.items() if not key.startswith("MOROCCO_")}
 
 
-def until(condition: Callable[[], Found], patience: float = PATIENCE) -> Found:
-    """Wait until a condition holds, and return what it gave."""
-    deadline = time.monotonic() + patience
+def until(condition: Callable[[], Found], timeout: float = TIMEOUT) -> Found:
+    """Wait until a condition is true and return its value."""
+    deadline = time.monotonic() + timeout
     while not (found := condition()):
-        assert time.monotonic() < deadline, "waited in vain"
+        assert time.monotonic() < deadline, "the condition did not come true in time"
         time.sleep(0.005)
     return found
 
 
 def parse(text: str) -> list[dict[str, Any]]:
-    """Return the JSON objects of a text, one a line."""
+    """Parse JSON Lines."""
     return [json.loads(line) for line in text.splitlines()]
 
 
@@ -243,7 +243,7 @@ def files_in(folder: Path) -> list[str]:
 
 
 def processes_with(variable: str) -> list[int]:
-    """Return the processes that have this `KEY=VALUE` in their environment."""
+    """Return the PIDs of the processes with this `KEY=VALUE` in their environment."""
     found = []
     for folder in Path("/proc").iterdir():
         if folder.name.isdigit():
@@ -257,9 +257,9 @@ def processes_with(variable: str) -> list[int]:
 
 
 def _is_dying(pid: int) -> bool:
-    """Return whether a process that was killed just now only has to be reaped."""
+    """Return whether a process ends within two seconds, or only has to be reaped."""
     try:
-        until(lambda: not Path(f"/proc/{pid}").exists() or _state(pid) in "ZX", patience=2)
+        until(lambda: not Path(f"/proc/{pid}").exists() or _state(pid) in "ZX", timeout=2)
     except AssertionError:
         return False
     return True

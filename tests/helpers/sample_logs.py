@@ -1,4 +1,4 @@
-"""Made-up logs: their samples and records, in memory and on the disk."""
+"""Made-up logs with their samples and records, in memory and on disk."""
 
 from __future__ import annotations
 
@@ -58,13 +58,13 @@ def make_log(
     model: str = "rubert",
     samples: Sequence[Sample] | None = None,
 ) -> Log:
-    """Return a log as it was read from the folder `logs`."""
+    """Return a log as read from the folder `logs`."""
     path = LogPath(task, *size, index)
     return Log(f"logs/{path}", model, path, tuple(samples or make_samples(BEGIN, run_time)))
 
 
 def make_record(log: Log, **changes: Any) -> dict[str, Any]:
-    """Return the record of a good run on the reference machine; a None leaves a key out."""
+    """Return the record of a good run on the reference machine; None leaves a key out."""
     path = log.path
     record = {
         "format": 1,
@@ -101,11 +101,11 @@ def make_gpu(**changes: Any) -> dict[str, Any]:
 
 
 def on_gpu(name: str, uuid: str = "GPU-1", machine: str = "3f0c") -> dict[str, Any]:
-    """Return the keys of a record of a run on this GPU."""
+    """Return the keys that the record of a run on this GPU has."""
     return {"gpus": [make_gpu(name=name, uuid=uuid)], "machine": machine}
 
 
-# On the disk
+# On disk
 
 
 def write_runs(
@@ -127,9 +127,9 @@ def write_runs(
 
 
 def write_quick_model(folder: Path) -> Path:
-    """Write the logs of a model that starts in 4 s and then does 20 records a second; no records.
+    """Write logs, without records, of a model that starts in 4 s and then does 20 records a second.
 
-    Each log has two lines, so that whoever needs a speed alone has little to read.
+    Each log has only two lines, so it is read quickly.
     """
     for name, run_time in (("1_1_01", 4.0), ("200_2_01", 14.0)):
         samples = (Sample(BEGIN, 1.0, 5), Sample(BEGIN + run_time, 1.0, 5))
@@ -154,7 +154,7 @@ def write_record(log: Path, record: Mapping[str, Any]) -> None:
 
 
 def write_failure(folder: Path, path: LogPath, kind: str = "OutOfMemory") -> None:
-    """Write what a failed run leaves."""
+    """Write the files that a failed run leaves behind."""
     file = folder / str(path)
     file.parent.mkdir(parents=True, exist_ok=True)
     Path(f"{file}.failed").write_text("")

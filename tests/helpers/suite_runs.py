@@ -1,4 +1,4 @@
-"""Runs `morocco suite` on twenty made-up records a task, and looks at what it left."""
+"""Runs `morocco suite` on twenty made-up records per task, and reads what it wrote."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from runs import Finished, Run, processes_with, read_record
 
 TWO = ("--tasks", "parus,rcb")
 PARUS = ["parus/1_1_01", "parus/20_4_01", "parus/1_1_02", "parus/20_4_02"]
-"""The runs of one task, in the order in which they are done."""
+"""The runs of one task, in their order."""
 
 _MARK = "MOROCCO_TESTS_SUITE"
 _DIARIST = """
@@ -33,14 +33,14 @@ printf '%s\\n' "$records"
 
 @dataclass(frozen=True)
 class Entry:
-    """What a target wrote down of one run of it."""
+    """What a target noted about one of its runs."""
 
     task: str
     batch_size: int
     records: int
     pid: int
     gpus: str
-    """The GPUs it sees, or "none"; "any" if nothing was said of them."""
+    """The GPUs it sees, or "none"; "any" if they were not restricted."""
     cores: frozenset[int]
 
     @classmethod
@@ -50,7 +50,7 @@ class Entry:
 
 
 class Suites:
-    """Runs `morocco suite` on PARus twice in batches of four, unless told otherwise."""
+    """Runs `morocco suite`, by default twice on PARus in batches of four."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -64,15 +64,15 @@ class Suites:
             path.write_text("".join(f'{{"idx": {idx}}}\n' for idx in range(20)))
 
     def target(self, then: str = "") -> str:
-        """Return a target that keeps a diary, does what `then` says, and predicts its input.
+        """Return a target that notes its runs, does `then`, and predicts its input.
 
-        `then` is of the shell's language: $0 is the task, $2 the batch size.
+        `then` is a shell script: $0 is the task, $2 the batch size.
         """
         script = _DIARIST.format(diary=shlex.quote(str(self._diary)), then=then)
         return f"exec:sh -c {shlex.quote(script)} {{task}}"
 
     def hang_at(self, number: int) -> str:
-        """Return a target of which one run, counted from 1 with the warm-ups, never ends."""
+        """Return a target whose run of this number never ends; warm-ups count."""
         return self.target(
             f"[ $(wc -l < {shlex.quote(str(self._diary))}) -ne {number} ] || sleep 600"
         )
@@ -80,7 +80,7 @@ class Suites:
     def start(
         self, *options: object, target: str | None = None, logs: Path | None = None, **streams: Any
     ) -> Run:
-        """Return a suite that has just begun."""
+        """Start a suite and return it."""
         defaults = ("--tasks", "parus", "--input-size", 20, "--batch-size", 4, "--repeats", 2)
         place = ("--logs", logs or self.logs)
         return self.run(target or self.target(), self.data, *defaults, *place, *options, **streams)
@@ -91,14 +91,14 @@ class Suites:
             return run.finish()
 
     def run(self, *args: object, env: Mapping[str, str] | None = None, **streams: Any) -> Run:
-        """Return a suite that has just begun, with nothing but these arguments."""
+        """Start a suite with exactly these arguments and return it."""
         run = Run("suite", *args, env={**(env or {}), _MARK: self._mark}, **streams)
         self.pids.append(run.pid)
         return run
 
     @property
     def diary(self) -> list[Entry]:
-        """All runs of targets, warm-ups too, in the order in which they came to it."""
+        """All runs that targets noted, with the warm-ups, in their order."""
         text = self._diary.read_text() if self._diary.exists() else ""
         return [Entry.parse(line) for line in text.splitlines()]
 
@@ -107,7 +107,7 @@ class Suites:
 
     @property
     def done(self) -> list[str]:
-        """The finished runs by name, in the order in which they were started."""
+        """The names of the finished runs, in the order in which they started."""
         found = [
             path for path in self.logs.rglob("*_*_*.jsonl") if path.with_suffix(".json").exists()
         ]
@@ -116,7 +116,7 @@ class Suites:
 
     @property
     def others(self) -> list[str]:
-        """All other files, except the one by which the suite holds the folder."""
+        """All other files, except the lock of the folder."""
         files = {
             str(path.relative_to(self.logs)) for path in self.logs.rglob("*") if path.is_file()
         }
@@ -124,7 +124,7 @@ class Suites:
         return sorted(files - logs - {".morocco-suite"})
 
     def snapshot(self) -> dict[str, tuple[bytes, int]]:
-        """Return the content and the time of the last change of every finished log and record."""
+        """Return the content and modification time of every finished log and record."""
         paths = [
             self.log(name).with_suffix(end) for name in self.done for end in (".json", ".jsonl")
         ]
@@ -132,23 +132,23 @@ class Suites:
 
     @property
     def processes(self) -> list[int]:
-        """All that has been started by any of the suites and still lives."""
+        """All processes started by any of the suites that are still running."""
         return processes_with(f"{_MARK}={self._mark}")
 
     def clean_up(self) -> None:
-        """End whatever is left; a test that fails may leave a target behind."""
+        """End what is left over; a failed test may leave a target behind."""
         for pid in self.processes:
             os.kill(pid, signal.SIGKILL)
 
 
 def kill(run: Run) -> None:
-    """Kill a suite as nothing can be killed more suddenly."""
+    """Kill a suite with SIGKILL."""
     run.send(signal.SIGKILL)
     run.process.wait()
 
 
 def error_of(finished: Finished, code: int) -> str:
-    """Return what a suite said in the end, after all it told on the way."""
+    """Return the error at the end of a suite's output."""
     assert finished.code == code, (finished.code, finished.stderr)
     assert "Traceback" not in finished.stderr
     _, found, error = finished.stderr.partition("morocco: error: ")
@@ -170,7 +170,7 @@ def write_config(path: Path, content: str, **settings: object) -> Path:
 
 
 def wait_for(path: Path) -> str:
-    """Return what makes a target wait until there is such a file."""
+    """Return a shell command that waits until this file exists."""
     return f"until [ -e {shlex.quote(str(path))} ]; do sleep 0.05; done"
 
 

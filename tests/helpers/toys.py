@@ -1,7 +1,7 @@
 """Made-up data for the nine tasks, by rules that a tiny model with random weights can learn.
 
-A label hangs on a word that stands in the right place. In RUSSE and RWSD each text comes with
-every marking, and only the marked words tell the label: who does not look at them learns nothing.
+A label depends on a word in the right place. In RUSSE and RWSD each text comes with
+every marking, and only the marked words decide the label: a model that ignores them learns nothing.
 """
 
 import json
@@ -13,7 +13,7 @@ from typing import Any
 
 Record = dict[str, Any]
 Rule = Callable[[Random], Iterator[Record]]
-"""Yields records without end, less their `idx`."""
+"""Yields endless records without `idx`."""
 
 _SIZES = {"train": 96, "val": 24}
 _TEXT = (
@@ -24,7 +24,7 @@ _FILLERS = _TEXT.split()
 
 
 def write_toys(folder: Path) -> None:
-    """Write the splits of all tasks, laid out as the site's archive."""
+    """Write the splits of all tasks, laid out like the archive of the leaderboard."""
     for title, rule in _RULES.items():
         for split, size in _SIZES.items():
             records = rule(Random(f"{title} {split}"))
@@ -36,18 +36,18 @@ def write_toys(folder: Path) -> None:
 
 
 def write_records(path: Path, records: list[Record]) -> None:
-    """Write records, one a line, in a folder that need not be there."""
+    """Write records, one per line; make the folder if necessary."""
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(lines_of(records), encoding="utf-8")
 
 
 def lines_of(records: list[Record]) -> str:
-    """Return records as JSON, one a line."""
+    """Return records as JSON Lines."""
     return "".join(json.dumps(record, ensure_ascii=False) + "\n" for record in records)
 
 
 def _words(random: Random, *words: str, fillers: int = 5) -> list[str]:
-    """Return these words among others, in any order."""
+    """Return these words among others, in random order."""
     mixed = [*random.sample(_FILLERS, random.randint(2, fillers)), *words]
     random.shuffle(mixed)
     return mixed
@@ -58,7 +58,7 @@ def _text(random: Random, *words: str, fillers: int = 5) -> str:
 
 
 def _danetqa(random: Random) -> Iterator[Record]:
-    """The passage says so."""
+    """A word in the passage decides the label."""
     while True:
         for label, word in ((True, "точно"), (False, "вряд")):
             passage = _text(random, word, fillers=15)
@@ -95,7 +95,7 @@ def _parus(random: Random) -> Iterator[Record]:
 
 
 def _entailment(first: str, second: str) -> Rule:
-    """Both texts have a word; only which of them is in the second tells the label."""
+    """Both texts have one of two words; the one in the second text decides the label."""
 
     def rule(random: Random) -> Iterator[Record]:
         words = ["тепло", "холодно"]

@@ -14,7 +14,7 @@ import threading
 import pytest
 from conftest import metronome_process
 
-from runs import PATIENCE, Finished, read_record, until
+from runs import TIMEOUT, Finished, read_record, until
 from suite_runs import PARUS, TWO, Suites, wait_for, write_config
 
 # The order of the runs
@@ -112,7 +112,7 @@ class Terminal:
 
     def close(self) -> None:
         os.close(self.program)
-        self._reader.join(PATIENCE)
+        self._reader.join(TIMEOUT)
         os.close(self._person)
 
 

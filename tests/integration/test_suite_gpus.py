@@ -10,7 +10,7 @@ import pytest
 
 from gpu_machine import Machine
 from nvml_standin import DRIVER_NOT_LOADED, Gpu
-from runs import PATIENCE, read_record, until
+from runs import TIMEOUT, read_record, until
 from suite_runs import PARUS, TWO, Suites, error_of, is_alive, kill, parse_cores
 
 TWO_GPUS = (Gpu("GPU-a"), Gpu("GPU-b"))
@@ -34,7 +34,7 @@ def meet(suite: Suites) -> str:
 @pytest.mark.usefixtures("two_cores")
 def test_lanes_work_at_once_each_on_its_gpu_and_its_cores(suite: Suites, machine: Machine) -> None:
     machine.plug(*TWO_GPUS)
-    options = (*TWO, "--parallel", "--timeout", PATIENCE, "--retries", 0)
+    options = (*TWO, "--parallel", "--timeout", TIMEOUT, "--retries", 0)
     suite(*options, target=meet(suite), env=machine.environment).succeeds()
     assert len(suite.done) == 8
     cores = {gpu: {e.cores for e in suite.diary if e.gpus == gpu} for gpu in ("GPU-a", "GPU-b")}
@@ -47,7 +47,7 @@ def test_lanes_work_at_once_each_on_its_gpu_and_its_cores(suite: Suites, machine
 @pytest.mark.usefixtures("two_cores")
 def test_lanes_may_work_on_one_task_at_once(suite: Suites, machine: Machine) -> None:
     machine.plug(*TWO_GPUS)
-    options = ("--parallel", "--timeout", PATIENCE, "--retries", 0)
+    options = ("--parallel", "--timeout", TIMEOUT, "--retries", 0)
     suite(*options, target=meet(suite), env=machine.environment).succeeds()
     assert sorted(suite.done) == sorted(PARUS)
     assert suite.others == []
@@ -58,7 +58,7 @@ def test_lanes_may_work_on_one_task_at_once(suite: Suites, machine: Machine) -> 
 @pytest.mark.usefixtures("two_cores")
 def test_the_share_of_a_lane_is_recorded(suite: Suites, machine: Machine) -> None:
     machine.plug(*TWO_GPUS)
-    options = (*TWO, "--parallel", "--timeout", PATIENCE)
+    options = (*TWO, "--parallel", "--timeout", TIMEOUT)
     suite(*options, target=meet(suite), env=machine.environment).succeeds()
     cores = {entry.gpus: entry.cores for entry in suite.diary}
     for name in suite.done:

@@ -23,7 +23,7 @@ from morocco.suite.display import SuiteDisplay
 from morocco.suite.lanes import Lane, LaneLost
 from morocco.suite.plan import Block, Forecast, Job
 from morocco.suite.scheduler import FailedJob, LocalPool, Suite, render_failures
-from runs import PATIENCE, until
+from runs import TIMEOUT, until
 
 PARUS, RCB = make_block("parus", repeats=1), make_block("rcb", repeats=1)
 FAILED = TargetError("The target ended with exit code 3.", 3)
@@ -93,7 +93,7 @@ def fail_at(*names: str, error: MoroccoError = FAILED) -> Callable[[PlayedLane, 
 
 
 def wait_for_stop(lane: PlayedLane, _: Job) -> None:
-    assert lane.stopped.wait(PATIENCE)
+    assert lane.stopped.wait(TIMEOUT)
     assert lane.reason
     raise lane.reason
 
@@ -128,13 +128,13 @@ def test_a_helper_that_cannot_warm_up_spoils_nothing() -> None:
 
     def work(_: PlayedLane, job: Job) -> None:
         if job.label == "parus/1_1_01":
-            assert helping.wait(PATIENCE)
+            assert helping.wait(TIMEOUT)
         if job.label == "parus/20_4_01":
             done.set()
 
     def help_in_vain(_: PlayedLane, __: Job) -> None:
         helping.set()
-        assert done.wait(PATIENCE)
+        assert done.wait(TIMEOUT)
         raise FAILED
 
     first = PlayedLane("a", work)
@@ -195,7 +195,7 @@ def test_ctrl_c_ends_all_lanes_at_the_same_time() -> None:
 
     def wait_for_all(lane: PlayedLane, job: Job) -> None:
         for other in lanes:
-            assert other.stopped.wait(PATIENCE)
+            assert other.stopped.wait(TIMEOUT)
         wait_for_stop(lane, job)
 
     lanes += [PlayedLane("a", wait_for_all), PlayedLane("b", wait_for_all)]

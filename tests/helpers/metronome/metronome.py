@@ -1,7 +1,7 @@
 """A target of known speed, start-up and faults; standard library only, no part of morocco.
 
 The n-th prediction comes n / rate seconds after the model is ready, whatever the machine does.
-Arguments come from the variable METRONOME, which the image bakes in, and from the command line.
+Arguments come from the variable METRONOME, set in the image, and from the command line.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ def parse_args() -> argparse.Namespace:
     )
     parser.add_argument("--say", default="", help="to stderr, before anything else")
     parser.add_argument("--exit-code", type=int, default=0)
-    parser.add_argument("--after", type=int, help="end after so many predictions")
+    parser.add_argument("--after", type=int, help="end after this many predictions")
     parser.add_argument("--kill", type=int, help="end by this signal instead of by exit")
     parser.add_argument("--eat", type=int, default=0, help="MB of memory to take and hold")
     parser.add_argument("--hang", type=float, default=0, help="seconds to sleep before the end")
@@ -72,7 +72,7 @@ def start_worker(megabytes: int) -> subprocess.Popen[bytes]:
 
 
 def read_records(args: argparse.Namespace) -> tuple[Iterable[bytes], float]:
-    """Return the records and the moment from which the beat counts."""
+    """Return the records and the time from which the beat is counted."""
     if args.read == "early":
         records = list(sys.stdin.buffer)
         time.sleep(args.start_up)

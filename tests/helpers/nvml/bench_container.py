@@ -1,4 +1,4 @@
-"""Measure a container on the GPUs that NVML shows, though the engine has none to hand out.
+"""Measure a container on the GPUs that NVML shows, although the engine has none to hand out.
 
 Arguments: image, data file, log, arguments of the container.
 """

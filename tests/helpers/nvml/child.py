@@ -1,4 +1,4 @@
-"""Holds one Gpus for the tests, in a process where the stand-in is the true library.
+"""Holds a Gpus object for the tests, in a process that has loaded the stand-in for NVML.
 
 Takes pickled (name, arguments, options) on stdin; answers pickled (value, error) on stdout.
 """

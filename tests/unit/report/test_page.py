@@ -377,7 +377,7 @@ SORT = """
 
 def test_tables_sort_by_a_button_and_load_nothing(text: str, browser: Path) -> None:
     answer = ask_page(text, SORT, browser)
-    before, up, down, names, names_down, sorted_columns = answer["said"]
+    before, up, down, names, names_down, sorted_columns = answer["returned"]
     assert before == ["parus", "rcb", "terra"] or before == ["rcb", "parus", "terra"]
     assert up == [True, "ascending", "parus", "terra", "rcb"]
     assert down == [True, "descending", "terra", "parus", "rcb"], "what is missing stays last"
@@ -405,7 +405,7 @@ FITS = """
 @pytest.mark.parametrize("width", [500, 1200])
 def test_the_page_is_no_wider_than_the_screen(text: str, browser: Path, width: int) -> None:
     answer = ask_page(text, FITS, browser, f"--window-size={width},900")
-    assert answer["said"] == [True, width, True]
+    assert answer["returned"] == [True, width, True]
 
 
 def test_the_page_prints_without_cutting_tables(text: str, browser: Path) -> None:
