@@ -269,7 +269,9 @@ def _engine_of(request: pytest.FixtureRequest) -> DockerClient | None:
 
 def _remove_containers(client: DockerClient, pid: int) -> list[str]:
     """Remove the containers of a morocco process and return their names."""
-    containers = client.containers.list(all=True, filters={"label": f"morocco={pid}"})
+    containers = client.containers.list(
+        all=True, filters={"label": f"morocco={pid}"}, ignore_removed=True
+    )
     for container in containers:
         container.remove(force=True)
     return [str(container.name) for container in containers]

@@ -157,7 +157,7 @@ def test_a_build_without_weights_tells_how_to_train_them(tmp_path: Path) -> None
 
 def test_a_build_without_docker_is_told(out_dir: Path) -> None:
     error = error_of(docker_build(out_dir, "terra", "nothing", PATH=""))
-    assert error == "main.py: there is no command `docker`: install Docker"
+    assert error == "main.py: the command `docker` is missing: install Docker"
 
 
 @pytest.mark.usefixtures("engine")

@@ -81,11 +81,9 @@ def test_a_limit_is_named_by_the_failure_it_causes(suite: Suites, images: Images
     images.make("parus", "--eat 200")
     options = ("--memory", "64m", "--repeats", 1, "--retries", 0)
     error = error_of(suite(*options, target=images.target), 1)
-    row = next(line.strip() for line in error.splitlines() if line.startswith("  memory"))
-    assert row.startswith(
-        "memory  parus/warm-up and the 2 runs after it  The target was killed for"
-    )
-    assert "it needed more than --memory 64m." in row
+    (row,) = [line for line in error.splitlines() if "out of memory" in line]
+    assert "parus/warm-up and the 2 runs after it" in row
+    assert "--memory 64m" in row
 
 
 def test_an_image_that_has_changed_is_not_mixed_with_what_was_measured(
@@ -148,7 +146,7 @@ def test_only_containers_without_a_morocco_are_removed(
     try:
         assert remove_containers(engine, f"{name}-1") == 1
         assert remove_containers(engine, f"{name}-1") == 0
-        left = {box.id for box in engine.containers.list(all=True)}
+        left = {box.id for box in engine.containers.list(all=True, ignore_removed=True)}
         assert {what for what, box in made.items() if box.id in left} == {"mine", "other"}
     finally:
         for what in ("mine", "other"):
