@@ -50,7 +50,7 @@ def test_help_lists_the_commands_in_sections() -> None:
 
 def test_the_module_and_the_script_are_the_same_program() -> None:
     for args in (["--help"], ["bench", "-h"], ["stats"], ["--version"]):
-        as_module, as_script = run(*args), run(*args, program=SCRIPT)
+        as_module, as_script = (run(*args, program=program) for program in (MODULE, SCRIPT))
         assert as_module.stdout == as_script.stdout
         assert as_module.stderr == as_script.stderr
         assert as_module.returncode == as_script.returncode

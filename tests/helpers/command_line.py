@@ -8,6 +8,8 @@ import sys
 import sysconfig
 from pathlib import Path
 
+from forked import run_forked
+
 MODULE = (sys.executable, "-m", "morocco")
 SCRIPT = (str(Path(sysconfig.get_path("scripts")) / "morocco"),)
 HEAVY = {"docker", "matplotlib", "numpy", "pandas", "psutil", "pynvml", "requests", "rich"}
@@ -16,16 +18,23 @@ Done = subprocess.CompletedProcess[str]
 
 
 def run(
-    *args: str | Path, program: tuple[str, ...] = MODULE, stdout: int = subprocess.PIPE, **env: str
+    *args: str | Path,
+    program: tuple[str, ...] | None = None,
+    stdout: int = subprocess.PIPE,
+    **env: str,
 ) -> Done:
+    """Run morocco, or another program, to its end."""
+    env = without_settings() | env
+    if program is None and stdout == subprocess.PIPE:
+        return run_forked("morocco", *args, env=env, timeout=60)
     return subprocess.run(
-        [*program, *args],
+        [*(program or MODULE), *args],
         stdout=stdout,
         stderr=subprocess.PIPE,
         text=True,
         check=False,
         timeout=60,
-        env=without_settings() | env,
+        env=env,
     )
 
 

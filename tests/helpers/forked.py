@@ -7,26 +7,42 @@ arguments, standard streams and exit code.
 from __future__ import annotations
 
 import os
+import re
 import runpy
 import subprocess
 import sys
 from collections.abc import Mapping, Sequence
 from multiprocessing import get_context
 from pathlib import Path
+from pkgutil import walk_packages
 from tempfile import TemporaryDirectory
+
+import morocco
 
 Completed = subprocess.CompletedProcess[str]
 
 _CONTEXT = get_context("forkserver")
-_preloaded: list[str] = []
+_preloaded = [
+    "pytest",  # the main module of the tests, which a forked process imports as well
+    "jinja2",
+    "matplotlib.backends.backend_agg",
+    "matplotlib.backends.backend_svg",
+    *(
+        module.name
+        for module in walk_packages(morocco.__path__, "morocco.")
+        if not re.search("__main__|dask", module.name)
+    ),
+]
+
+
+os.environ.setdefault("OMP_NUM_THREADS", "1")  # read by PyTorch when it is imported
+_CONTEXT.set_forkserver_preload(_preloaded)
 
 
 def preload(*modules: str) -> None:
-    """Name modules to import once; call this before the first program runs."""
+    """Name more modules to import once; call this before the first program runs."""
     _preloaded.extend(modules)
     _CONTEXT.set_forkserver_preload(_preloaded)
-    # They read these when they are imported.
-    os.environ.setdefault("OMP_NUM_THREADS", "1")
 
 
 def run_forked(

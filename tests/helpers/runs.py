@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any, TypeVar
 
-from forked import preload, run_forked
+from forked import run_forked
 
 METRONOME = Path(__file__).with_name("metronome") / "metronome.py"
 KEYS = ["timestamp", "cpu_usage", "ram", "gpu_usage", "gpu_ram"]
@@ -28,11 +28,6 @@ _ERROR = "morocco: error: "
 _WARNING = "morocco: warning: "
 
 Found = TypeVar("Found")
-
-preload(
-    "morocco.cli", *(f"morocco.{wing}.command" for wing in ("check", "report", "score", "stats"))
-)
-preload("jinja2", "matplotlib.backends.backend_agg", "matplotlib.backends.backend_svg", "msgspec")
 
 
 @dataclass(frozen=True)
