@@ -84,6 +84,7 @@ def test_the_memory_of_all_processes_of_the_target_is_summed(
     assert between[-1]["gpu_ram"] == 4 * GIB
 
 
+@pytest.mark.timing
 def test_gpu_columns_are_null_until_the_target_is_on_a_gpu(
     machine: Machine, token: str, bench: Bench
 ) -> None:
