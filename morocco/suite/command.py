@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from morocco.bench.options import refuse_container_options, shaping_options
+from morocco.bench.command import refuse_container_options, shaping_options
 from morocco.targets.options import build_run_options
 from morocco.util.params import PATH, Names
 

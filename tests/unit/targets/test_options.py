@@ -5,7 +5,7 @@ from __future__ import annotations
 import click
 import pytest
 
-from morocco.bench.options import shaping_options
+from morocco.bench.command import shaping_options
 from morocco.targets.options import (
     CONDITIONS,
     CONTAINER_OPTIONS,
