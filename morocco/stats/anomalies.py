@@ -74,16 +74,18 @@ def compute_first_ram(logs: Sequence[Log]) -> float | None:
 
 def is_late(group: Group) -> bool:
     """Tell whether the clock started late: long runs, unlike 1_1 runs, start with much RAM."""
-    return group.clock == "log" and _is_loaded(compute_first_ram(group.long.logs), group)
+    init, long = compute_first_ram(group.init.logs), compute_first_ram(group.long.logs)
+    return group.clock == "log" and _is_loaded(long, init)
 
 
 def find_late(group: Group) -> list[Log]:
     """Return the long runs whose own clock started late."""
-    return [log for log in group.long.logs if _is_loaded(log.samples[0].ram, group)]
-
-
-def _is_loaded(ram: float | None, group: Group) -> bool:
     init = compute_first_ram(group.init.logs)
+    return [log for log in group.long.logs if _is_loaded(log.samples[0].ram, init)]
+
+
+def _is_loaded(ram: float | None, init: float | None) -> bool:
+    """Tell whether RAM at the first line is far above that of the start-up runs."""
     if ram is None or init is None:
         return False
     return ram - init > LATE_RAM and ram > LATE_RAM_TIMES * init
