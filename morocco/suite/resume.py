@@ -20,7 +20,7 @@ from morocco.errors import DataError, OutputError
 from morocco.logs.log import parse_samples
 from morocco.logs.record import FORMAT, TIME_TOLERANCE, RunRecord, parse_record
 from morocco.suite.plan import Job
-from morocco.targets.options import CONDITIONS
+from morocco.targets.options import CONDITIONS, RunOptions
 from morocco.util.units import Seconds
 
 
@@ -78,8 +78,9 @@ def _read_run_time(path: Path) -> Seconds:
 
 def _list_doubts(job: Job, record: RunRecord, run_time: Seconds) -> Iterator[str]:
     """Yield why a record does not prove that the log is of a good run of this job."""
-    known = (record.format, record.task, record.target.target, record.data.sha256)
-    if not all(known) or not record.arguments.keys() >= set(CONDITIONS) or record.run_time is None:
+    target, data = record.target.target, record.data.sha256
+    known = (record.format, record.task, target, data, record.arguments)
+    if not all(known) or record.run_time is None:
         yield "its record is incomplete"
         return
     if record.format != FORMAT:
@@ -94,7 +95,9 @@ def _list_doubts(job: Job, record: RunRecord, run_time: Seconds) -> Iterator[str
 
 
 def _list_differences(job: Job, record: RunRecord) -> Iterator[str]:
-    then, now = record.arguments, job.options.for_record()
+    # A record that was written before there was an option is of a run with its default.
+    then = {**RunOptions().for_record(), **record.arguments}
+    now = job.options.for_record()
     pairs = [("target", record.target.target, job.target)]
     pairs += [(f"--{name.replace('_', '-')}", then[name], now[name]) for name in CONDITIONS]
     for name, before, after in pairs:

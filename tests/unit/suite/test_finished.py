@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -86,6 +87,20 @@ def test_a_record_that_lacks_what_every_record_has_is_doubtful(missing: str, job
     del record[missing]
     job.path.with_suffix(".json").write_text(json.dumps(record))
     assert doubt(job) == "its record is incomplete"
+
+
+@pytest.mark.parametrize(
+    ("network", "differences"), [("none", ()), ("host", ("--network none, now host",))]
+)
+def test_an_option_that_an_old_record_lacks_had_its_default(
+    network: str, differences: tuple[str, ...], job: Job
+) -> None:
+    record = write_run(job)
+    del record["arguments"]["network"]
+    job.path.with_suffix(".json").write_text(json.dumps(record))
+    state = read_state(replace(job, options=job.options.with_container(network=network)))
+    assert isinstance(state, Finished)
+    assert state.differences == differences
 
 
 @pytest.mark.parametrize("name", ["target", "arguments", "data", "run_time"])
