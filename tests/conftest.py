@@ -46,11 +46,12 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
 settings.register_profile("morocco", max_examples=50, deadline=None)
-settings.load_profile("morocco")
+settings.register_profile("quick", max_examples=10, deadline=None)
 
 _MARKS = {
     "browser": {"browser"},
     "docker": {"engine", "gpu_engine"},
+    "slow": {"dist"},
 }
 """Each mark, and the fixtures whose users get it."""
 _SHARED = ("test_examples.py", "test_gpu_engine.py", "test_pull.py")

@@ -201,7 +201,6 @@ def score_lines(task: str, lines: Iterable[Line], gold: Iterable[Line] | None = 
 
 
 @given(guesses())
-@settings(max_examples=60, deadline=None)
 def test_every_score_is_within_its_range(drawn: tuple[str, list[Line]]) -> None:
     found = score_lines(*drawn)
     for name, value in found.metrics.items():
@@ -210,7 +209,6 @@ def test_every_score_is_within_its_range(drawn: tuple[str, list[Line]]) -> None:
 
 
 @given(guesses(), st.randoms(use_true_random=False))
-@settings(max_examples=60, deadline=None)
 def test_the_order_of_lines_never_matters(drawn: tuple[str, list[Line]], chance: Random) -> None:
     task, lines = drawn
     gold = gold_of(task)
@@ -261,6 +259,7 @@ def test_f1a_is_that_of_scikit_learn_over_all_answers(drawn: tuple[str, list[Lin
     assert score_lines(task, lines).metrics["f1a"] == pytest.approx(expected)
 
 
+@pytest.mark.slow
 @given(guesses(["lidirus"]))
 @settings(max_examples=20, deadline=None)
 def test_every_correlation_of_lidirus_is_that_of_scikit_learn(
@@ -630,6 +629,7 @@ anything = st.recursive(
 )
 
 
+@pytest.mark.slow
 @given(st.sampled_from(list(TASKS)), st.dictionaries(KEYS, anything))
 @settings(max_examples=200, deadline=None)
 def test_any_invalid_line_gives_one_clear_error(task: str, line: Line) -> None:

@@ -8,7 +8,7 @@ import tracemalloc
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from morocco.errors import DataError
@@ -142,7 +142,6 @@ def test_the_digest_is_that_of_the_whole_file(tmp_path: Path) -> None:
     assert digest == hashlib.sha256(content).hexdigest()
 
 
-@settings(deadline=None)
 @given(st.integers(1, 30), st.integers(1, 200))
 def test_records_are_cycled_to_exactly_the_size(
     tmp_path_factory: pytest.TempPathFactory, in_file: int, input_size: int
@@ -160,6 +159,7 @@ def test_the_counts_of_the_chunks_are_those_of_their_lines(tmp_path: Path, input
     assert sum(told for told, _ in counts) == input_size
 
 
+@pytest.mark.slow
 def test_memory_does_not_grow_with_the_input(tmp_path: Path) -> None:
     records = load_records(write_records(tmp_path, 100), 200_000)
     tracemalloc.start()

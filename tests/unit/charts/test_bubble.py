@@ -147,6 +147,7 @@ circles = st.builds(
 labels = st.tuples(st.floats(30, 110), st.just(21.0))
 
 
+@pytest.mark.slow
 @settings(deadline=None, max_examples=60)
 @given(st.lists(st.tuples(circles, labels), min_size=1, max_size=20), st.booleans())
 def test_labels_cover_neither_discs_nor_one_another(
@@ -348,6 +349,7 @@ def test_labels_are_measured_as_they_are_drawn() -> None:
     assert measure_text("mm", 10, "bold") > measure_text("mm", 10)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("count", [1, 2, 6, 20, 40])
 def test_any_number_of_models_is_drawn(count: int) -> None:
     points = [a_point(f"model-{i}", 1.3**i, i / count) for i in range(count)]

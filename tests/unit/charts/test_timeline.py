@@ -302,6 +302,7 @@ class TestPublishedLogs:
         (path,) = plot(collect_logs([PUBLISHED / "rubert" / "rcb"]), tmp_path / "rcb.svg")
         assert ">5 runs, 1 empty<" in path.read_text(encoding="utf-8")
 
+    @pytest.mark.slow
     def test_every_task_of_two_models(self, tmp_path: Path) -> None:
         written = plot(collect_logs([PUBLISHED]), tmp_path / "{model}" / "{task}.png")
         assert len(written) == len(set(written)) == 18

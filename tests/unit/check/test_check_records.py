@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from morocco.check.check import check
@@ -195,7 +195,6 @@ keys = st.sampled_from(["exit_code", "failure", "gpus", "host", "target", "warni
 
 
 @given(st.dictionaries(keys, json_values))
-@settings(max_examples=50, deadline=None)
 def test_any_json_is_read_as_a_record(record: dict[str, Any]) -> None:
     parse_record(record)
 

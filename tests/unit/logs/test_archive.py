@@ -28,6 +28,8 @@ from morocco.logs.samples import Sample
 from morocco.logs.submission import load_submission
 from sample_logs import to_text
 
+pytestmark = pytest.mark.slow
+
 LINES = to_text(Sample(time, ram=5) for time in (1.0, 2.0)).encode()
 LOG = "parus/1_1_01.jsonl"
 SHORT_LINE = b'{"timestamp":1,"cpu_usage":%d,"ram":%d,"gpu_usage":1,"gpu_ram":%d}\n'

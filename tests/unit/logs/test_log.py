@@ -8,7 +8,7 @@ from io import BytesIO
 from pathlib import PurePosixPath
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import sample_logs
@@ -58,7 +58,6 @@ def test_a_line_holds_the_five_keys_in_the_order_of_the_contract(sample: Sample)
 
 
 @given(st.lists(samples, max_size=3))
-@settings(deadline=None)
 def test_samples_in_columns_equal_those_put_in(written: list[Sample]) -> None:
     many = tuple(written * 1000)
     kept = Samples(many)

@@ -277,6 +277,7 @@ def test_the_same_report_gives_the_same_page(report: Report, text: str) -> None:
     assert render_page(report) == text
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["report.html", "report.md", "report.png"])
 def test_only_a_page_needs_jinja(name: str, logs: Path, tmp_path: Path) -> None:
     (tmp_path / "scores.json").write_text('{"fast": {"overall": 0.4}}')

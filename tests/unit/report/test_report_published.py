@@ -15,7 +15,7 @@ from morocco.report.options import ReportSettings
 from published import PUBLISHED, load_expected, needs_published
 from runs import run_morocco
 
-pytestmark = needs_published
+pytestmark = [needs_published, pytest.mark.slow]
 MODELS = ("rubert", "rubert-conversational")
 FOLDERS = [PUBLISHED / model for model in MODELS]
 

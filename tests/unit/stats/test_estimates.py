@@ -382,7 +382,6 @@ def test_a_run_not_longer_than_the_start_up_is_named(run_time: float) -> None:
 
 
 @given(st.floats(0, 1000))
-@settings(deadline=None)
 def test_a_barely_longer_run_has_a_speed_or_an_error(init_time: float) -> None:
     try:
         stats = compute(make_logs([init_time], [init_time + 0.001]))

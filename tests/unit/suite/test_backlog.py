@@ -6,7 +6,7 @@ import itertools
 import threading
 from collections.abc import Sequence
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from jobs import labels, make_block
@@ -129,7 +129,6 @@ def test_an_idle_lane_helps_where_most_is_left() -> None:
     assert take(backlog, "c") == "rcb/warm-up-2"
 
 
-@settings(deadline=None, max_examples=50)
 @given(
     st.lists(st.integers(1, 3), min_size=1, max_size=4),
     st.lists(st.integers(0, 3), min_size=1, max_size=60),
