@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from morocco.errors import NoPredictions, OutOfMemory, TargetError, UnreadInput
-from morocco.hardware.info import GpuInfo, Joules
+from morocco.hardware.info import GpuInfo, GpuProcess, Joules
 from morocco.logs.record import GPU_IN_USE, GpusBefore, Monitor, Output, Peaks
 from morocco.targets.target import Exit, Identity
 from morocco.tasks import Records
@@ -57,17 +57,20 @@ class Measurement:
     energy: Joules | None = None
     monitor: Monitor | None = None
     gpus_lost: tuple[str, ...] = ()
+    gpu_users: tuple[GpuProcess, ...] | None = None
+    """Others that computed on the GPUs during the run; None if that cannot be told."""
 
 
 def warn_of_gpu_users(before: GpusBefore) -> Iterator[RunWarning]:
     """Yield a warning for each process that uses a GPU before the target has started."""
     for process in before.processes:
-        name = process.name or "a hidden process"
-        yield RunWarning(
-            GPU_IN_USE,
-            f"GPU {process.gpu} is in use by others: {name} (pid {process.pid}). The measurement "
-            "may come out too slow.",
-        )
+        yield _warn_of_gpu_user(process, "is in use by others")
+
+
+def _warn_of_gpu_user(process: GpuProcess, what: str) -> RunWarning:
+    name = process.name or "a hidden process"
+    message = f"GPU {process.gpu} {what}: {name} (pid {process.pid}). The measurement may come out "
+    return RunWarning(GPU_IN_USE, message + "too slow.")
 
 
 def judge(prepared: Prepared, measured: Measurement) -> tuple[RunWarning, ...]:
@@ -138,6 +141,10 @@ def _find_doubts(prepared: Prepared, measured: Measurement, end: Exit) -> Iterat
             "The driver does not report GPU memory by process: gpu_ram is the growth of the "
             "GPU's memory in use since before the start.",
         )
+    told = {(process.gpu, process.pid) for process in prepared.gpus_before.processes}
+    for process in measured.gpu_users or ():
+        if (process.gpu, process.pid) not in told:
+            yield _warn_of_gpu_user(process, "was used by others during the run")
     for lost in measured.gpus_lost:
         message = f"{lost}. Its readings end there; gpu_ram may be too low."
         yield RunWarning("gpu-lost", message)

@@ -268,6 +268,7 @@ class _Run:
             stderr=streams.stderr.text,
             peaks=self._meter.peaks,
             gpus_lost=self._gpus.lost,
+            gpu_users=self._gpus.strangers,
         )
 
     def warn(self, warnings: Iterable[RunWarning]) -> None:
@@ -304,6 +305,7 @@ class _Run:
             exit_code=end.code if end else None,
             records_fed=measured.fed,
             predictions=measured.predictions,
+            gpu_users=measured.gpu_users,
             peaks=measured.peaks,
             energy=measured.energy,
             monitor=measured.monitor,

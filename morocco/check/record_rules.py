@@ -127,13 +127,14 @@ def _find_different(
 
 @record_rule(
     "warn",
-    good="nobody else was on the GPUs before a run started",
-    bad="other processes were on the GPU before the run started",
+    good="nobody else was on the GPUs",
+    bad="other processes were on the GPU before or during the run",
     todo=f"stop them; {REMEASURE}",
 )
 def foreign_load(context: CheckContext) -> Iterator[Detail]:
     def list_processes(record: RunRecord) -> Iterable[str]:
-        processes = record.gpus_before.processes if record.gpus_before else ()
+        before = record.gpus_before.processes if record.gpus_before else ()
+        processes = (*before, *(record.gpu_users or ()))
         return dict.fromkeys(process.name or "a hidden process" for process in processes)
 
     return _judge_each(context, list_processes)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Callable, Collection, Sequence
 from contextlib import suppress
@@ -163,6 +164,8 @@ _HOST_PID_NAMESPACE = "pid:[4026531836]"
 """The kernel's name for its first PID namespace."""
 _NOISE: Bytes = 2**20
 """The memory in use on an idle GPU varies by less than this."""
+_MPS = "nvidia-cuda-mps"
+"""The server of NVIDIA's Multi-Process Service, which works for its clients."""
 
 
 @dataclass(frozen=True)
@@ -173,6 +176,55 @@ class GpuReading:
     """Utilisation, 0 to 1, averaged over the GPUs the task is on."""
     ram: Bytes | None = None
     """Summed over the task's processes and GPUs."""
+
+
+class Strangers:
+    """Finds processes on the GPUs that never belonged to the target.
+
+    A child of the target may be on a GPU before the target's processes are read again, and be
+    listed a little longer than it lives: only who is listed twice in a row, and lives, counts.
+    """
+
+    def __init__(self) -> None:
+        self._members: set[int] = set()
+        self._suspects: dict[int, set[int]] = {}
+        self._found: dict[tuple[int, int], GpuProcess] = {}
+        self._looked = False
+
+    def look(self, gpu: int, listed: Sequence[ProcessMemory], pids: Collection[int]) -> None:
+        """Take the processes listed on a GPU, and those of the target just before."""
+        self._looked = True
+        self._members.update(pids)
+        others = {process.pid: process for process in listed if process.pid not in self._members}
+        for pid in others.keys() & self._suspects.get(gpu, set()):
+            name = _read_name(pid)
+            if (gpu, pid) not in self._found and _exists(pid) and name != _MPS:
+                self._found[gpu, pid] = GpuProcess(gpu, pid, name, others[pid].memory)
+        self._suspects[gpu] = set(others)
+
+    @property
+    def found(self) -> tuple[GpuProcess, ...] | None:
+        """The strangers so far; None if it could not be told on any GPU."""
+        if not self._looked:
+            return None
+        return tuple(user for user in self._found.values() if user.pid not in self._members)
+
+
+def _read_name(pid: int) -> str | None:
+    """Return the name of a process, None if it is gone or hidden."""
+    try:
+        return Path(f"/proc/{pid}/comm").read_text(errors="replace").strip()
+    except OSError:
+        return None
+
+
+def _exists(pid: int) -> bool:
+    """Return whether there is a process with this pid, even one that /proc hides."""
+    try:
+        os.kill(pid, 0)
+    except OSError as error:
+        return isinstance(error, PermissionError)
+    return True
 
 
 class Gpus:
@@ -196,6 +248,7 @@ class Gpus:
         self._devices = tuple(devices)
         self._lost = list(lost)
         self._foreign_pids = foreign_pids
+        self._strangers = Strangers()
 
     @classmethod
     def open(cls, choice: str = "auto", *, foreign_pids: bool | None = None) -> Gpus:
@@ -234,6 +287,11 @@ class Gpus:
             for process in self._query(device, GpuDevice.all_processes) or ()
         )
 
+    @property
+    def strangers(self) -> tuple[GpuProcess, ...] | None:
+        """Who computed on the GPUs beside the task while it was read; None if unknown."""
+        return self._strangers.found if self.infos else ()
+
     def used(self) -> tuple[Bytes | None, ...]:
         """Return the memory in use now on each selected GPU, None where it is unknown."""
         return tuple(self._query(device, GpuDevice.used) for device in self._devices)
@@ -267,6 +325,8 @@ class Gpus:
     def _read_device(self, device: GpuDevice, pids: frozenset[int]) -> GpuReading | None:
         """Return what the task uses of one GPU, None if it is not on it."""
         listed = device.compute_processes()
+        if listed is not None and pids and not self._foreign_pids:
+            self._strangers.look(device.info.index, listed, pids)
         own = [process.memory for process in listed or () if process.pid in pids]
         used = _sum(own)
         if used is not None:
@@ -292,12 +352,7 @@ class Gpus:
 
     def _name(self, pid: int) -> str | None:
         """Return the name of a process; None if it is gone or the pid means another one here."""
-        if self._foreign_pids:
-            return None
-        try:
-            return Path(f"/proc/{pid}/comm").read_text(errors="replace").strip()
-        except OSError:
-            return None
+        return None if self._foreign_pids else _read_name(pid)
 
 
 def _sum(values: Sequence[_Number | None]) -> _Number | None:

@@ -21,7 +21,7 @@ FORMAT = 1
 TIME_TOLERANCE: Seconds = 0.1
 """A log and its record may differ by this much: the last sample may come after the end."""
 GPU_IN_USE = "gpu-in-use"
-"""The code of the warning that other processes were on a GPU before the start."""
+"""The code of the warning that other processes were on a GPU, before the start or later."""
 
 
 @dataclass(frozen=True)
@@ -110,6 +110,8 @@ class RunRecord:
     exit_code: int | None = None
     records_fed: int | None = 0
     predictions: Output | None = None
+    gpu_users: tuple[GpuProcess, ...] | None = None
+    """Other processes that computed on the GPUs during the run; None if that cannot be told."""
     peaks: Peaks = field(default_factory=Peaks)
     energy: float | None = None
     """Joules that the GPUs used during the run; None where they do not count it."""

@@ -24,6 +24,7 @@ from gpu_machine import Machine
 from nvml_standin import DRIVER_NOT_LOADED, Gpu, Process
 from runs import Bench, read_log, read_record
 
+MIB = 2**20
 GIB = 2**30
 TELL = "import json, os, sys; sys.stdin.read(); print(json.dumps(os.environ.get({!r})))"
 """A target that tells one variable of its environment."""
@@ -129,6 +130,48 @@ def test_others_on_a_gpu_are_named(
     assert record["peaks"]["gpu_ram"] == 3 * GIB
     assert record["warnings"] == [warning]
     assert record["warning_codes"] == ["gpu-in-use"]
+
+
+def test_a_stranger_that_comes_to_a_gpu_during_the_run_is_told_once(
+    machine: Machine, token: str, stranger: subprocess.Popen[bytes], bench: Bench, log: Path
+) -> None:
+    mine = Process(f"match:{token}", 3 * GIB)
+    machine.plug(Gpu("GPU-0", 4 * GIB, 5, [mine]))
+    target = metronome_process(f"--say {token} --hang 1.5")
+    with bench.start(target, "-o", log, "--rate", 10, env=machine.environment) as run:
+        run.wait_until_sampled(log, lines=3)
+        machine.plug(Gpu("GPU-0", 4 * GIB, 5, [mine, Process(stranger.pid, GIB)]))
+        (warning,) = run.finish().succeeds().warnings
+    assert "GPU 0" in warning
+    assert f"sleep (pid {stranger.pid})" in warning
+    record = read_record(log)
+    assert record["warning_codes"] == ["gpu-in-use"]
+    assert record["gpus_before"]["processes"] == []
+    assert record["gpu_users"] == [{"gpu": 0, "pid": stranger.pid, "name": "sleep", "memory": GIB}]
+
+
+def test_a_stranger_that_was_there_before_is_not_told_again(
+    machine: Machine, token: str, stranger: subprocess.Popen[bytes], bench: Bench, log: Path
+) -> None:
+    others = [Process(stranger.pid, GIB)]
+    machine.plug(Gpu("GPU-0", 4 * GIB, 5, [*others, Process(f"match:{token}", 3 * GIB)]))
+    target = metronome_process(f"--say {token} --hang 1")
+    (warning,) = bench(target, "-o", log, "--rate", 10, env=machine.environment).warnings
+    assert "is in use by others" in warning
+    assert [user["pid"] for user in read_record(log)["gpu_users"]] == [stranger.pid]
+
+
+@pytest.mark.parametrize("rate", [3, 20])
+def test_children_that_come_and_go_on_a_gpu_are_no_strangers(
+    rate: int, machine: Machine, token: str, bench: Bench, log: Path
+) -> None:
+    late = {"nvmlDeviceGetComputeRunningProcesses*": 20_000}  # lists children not read yet
+    machine.plug(Gpu("GPU-0", GIB, 5, [Process(f"match:{token}", MIB)]), delays=late)
+    churn = f"for i in $(seq 40); do sh -c 'sleep 0.02; : {token}' & sleep 0.03; done; wait"
+    target = f"exec:sh -c {shlex.quote(f'cat; {churn}')}"
+    done = bench(target, "-o", log, "--rate", rate, env=machine.environment).succeeds()
+    assert done.warnings == []
+    assert read_record(log)["gpu_users"] == []
 
 
 def test_a_gpu_lost_on_the_way_does_not_end_the_run(

@@ -120,6 +120,13 @@ def test_foreign_load_is_a_warning_that_names_the_processes(good: Submission) ->
     assert check(loaded, ONE).valid
 
 
+def test_those_who_came_during_the_run_are_foreign_load_too(good: Submission) -> None:
+    before = {"used": [0], "processes": [{"gpu": 0, "pid": 7, "name": "python3"}]}
+    users = [{"gpu": 0, "pid": 7, "name": "python3"}, {"gpu": 0, "pid": 8, "name": "train"}]
+    loaded = spoil(good, gpus_before=before, gpu_users=users)
+    assert ask(loaded, "foreign-load") == {FIRST: "python3, train"}
+
+
 def test_warnings_of_bench_are_repeated(good: Submission) -> None:
     texts = ["5 samples missed: the machine was too busy.", "GPU 0 is in use by others: x (pid 1)."]
     assert ask(spoil(good, warnings=texts), "warnings") == {FIRST: texts[0]}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import pickle
+import shutil
 import subprocess
 import sys
 import time
@@ -84,7 +85,7 @@ class Session:
         self.machine = machine
 
     def __getattr__(self, name: str) -> Any:
-        if name in ("infos", "source", "lost"):
+        if name in ("infos", "source", "lost", "strangers"):
             return self.machine.ask(name)
         return partial(self.machine.ask, name)
 
@@ -360,6 +361,78 @@ def test_the_version_of_the_list_is_found_once(machine: Machine) -> None:
 def test_a_gpu_without_utilisation_has_no_use_but_memory(machine: Machine, gpu: Gpu) -> None:
     machine.plug(replace(gpu, processes=[Process(TASK, GIB)]))
     assert machine.open().read([TASK]) == GpuReading(use=None, ram=GIB)
+
+
+# Strangers
+
+
+@pytest.fixture
+def stranger() -> Iterator[int]:
+    with subprocess.Popen(["sleep", "600"]) as process:
+        yield process.pid
+        process.kill()
+
+
+def beat(gpus: Session, *members: int) -> Any:
+    """Read the GPUs once for a target of these processes and return the strangers so far."""
+    gpus.read(members)
+    return gpus.strangers
+
+
+def test_a_stranger_counts_once_it_is_listed_twice_in_a_row(
+    machine: Machine, stranger: int
+) -> None:
+    machine.plug(busy("GPU-0", Process(TASK, GIB), Process(stranger, MIB)))
+    gpus = machine.open()
+    assert beat(gpus, TASK) == ()
+    found = (GpuProcess(0, stranger, "sleep", MIB),)
+    assert [beat(gpus, TASK), beat(gpus, TASK)] == [found, found]
+
+
+def test_a_child_listed_before_it_was_seen_is_no_stranger(machine: Machine, stranger: int) -> None:
+    machine.plug(busy("GPU-0", Process(TASK, GIB), Process(stranger, MIB)))
+    gpus = machine.open()
+    assert [beat(gpus, TASK), beat(gpus, TASK, stranger), beat(gpus, TASK)] == [(), (), ()]
+
+
+def test_one_that_turns_out_to_belong_to_the_target_was_no_stranger(
+    machine: Machine, stranger: int
+) -> None:
+    machine.plug(busy("GPU-0", Process(TASK, GIB), Process(stranger, MIB)))
+    gpus = machine.open()
+    beat(gpus, TASK)
+    assert len(beat(gpus, TASK)) == 1
+    assert beat(gpus, TASK, stranger) == ()
+
+
+def test_a_process_that_outlives_itself_on_the_list_is_no_stranger(machine: Machine) -> None:
+    machine.plug(busy("GPU-0", Process(TASK, GIB), Process(2**22 + 1, MIB)))
+    gpus = machine.open()
+    assert [beat(gpus, TASK) for _ in range(3)] == [(), (), ()]
+
+
+def test_the_server_that_shares_a_gpu_is_no_stranger(machine: Machine, tmp_path: Path) -> None:
+    server = tmp_path / "nvidia-cuda-mps-server"
+    shutil.copy("/bin/sleep", server)
+    with subprocess.Popen([server, "600"]) as process:
+        machine.plug(busy("GPU-0", Process(TASK, GIB), Process(process.pid, MIB)))
+        gpus = machine.open()
+        assert [beat(gpus, TASK) for _ in range(3)] == [(), (), ()]
+        process.kill()
+
+
+@pytest.mark.parametrize("reason", ["foreign", NOT_SUPPORTED])
+def test_strangers_are_unknown_where_pids_cannot_be_compared(
+    machine: Machine, stranger: int, reason: int | str
+) -> None:
+    errors = {} if isinstance(reason, str) else {LISTS: reason}
+    machine.plug(replace(busy("GPU-0", Process(stranger, MIB)), errors=errors))
+    gpus = machine.open(foreign_pids=reason == "foreign")
+    assert [beat(gpus, TASK) for _ in range(3)] == [None, None, None]
+
+
+def test_without_a_gpu_there_is_no_stranger(machine: Machine) -> None:
+    assert beat(machine.open("none"), TASK) == ()
 
 
 # Where the driver does not tell the memory of a process
