@@ -14,16 +14,22 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 
+from forked import Forked, preload
 from runs import processes_with, until
+
+Process = subprocess.Popen[bytes] | Forked
 
 _MARK = "MOROCCO_TESTS_CLUSTER"
 _SETTINGS = {"DASK_DISTRIBUTED__DIAGNOSTICS__NVML": "False"}  # a stand-in plays the driver
+preload(
+    "distributed.cli.dask_scheduler", "distributed.cli.dask_worker", "morocco.suite.dask_worker"
+)
 
 
 class Worker:
     """A worker, and its nanny if it has one."""
 
-    def __init__(self, process: subprocess.Popen[bytes], log: Path) -> None:
+    def __init__(self, process: Process, log: Path) -> None:
         self._process, self._log = process, log
 
     @property
@@ -79,8 +85,8 @@ class DaskCluster:
         self._count, self._options, self._env = workers, options, env
         self._folder = Path(tempfile.mkdtemp(prefix="dask-"))
         self._mark = uuid.uuid4().hex
-        self._scheduler: subprocess.Popen[bytes] | None = None
-        self._processes: list[subprocess.Popen[bytes]] = []
+        self._scheduler: Process | None = None
+        self._processes: list[Process] = []
         self.workers: list[Worker] = []
         self.address = ""
 
@@ -97,12 +103,13 @@ class DaskCluster:
 
     def __exit__(self, *_: object) -> None:
         variable = f"{_MARK}={self._mark}"
+        for process in self._processes:
+            process.kill()
+            process.wait()
         while left := [pid for pid in processes_with(variable) if not _is_reaped(pid)]:
             for pid in left:
                 with suppress(ProcessLookupError):
                     os.kill(pid, signal.SIGKILL)
-        for process in self._processes:
-            process.wait()
         shutil.rmtree(self._folder, ignore_errors=True)
 
     def start_worker(
@@ -146,17 +153,24 @@ class DaskCluster:
         log: Path,
         env: Mapping[str, str] | None = None,
         cwd: Path | None = None,
-    ) -> subprocess.Popen[bytes]:
+    ) -> Process:
         plain = {key: value for key, value in os.environ.items() if not key.startswith("MOROCCO_")}
-        with log.open("wb") as file:
-            process = subprocess.Popen(
-                [sys.executable, "-m", "dask", *words, "--no-dashboard"],
-                env={**plain, **_SETTINGS, **(env or {}), _MARK: self._mark},
-                cwd=cwd,
-                stdin=subprocess.DEVNULL,
-                stdout=file,
-                stderr=subprocess.STDOUT,
-            )
+        whole = {**plain, **_SETTINGS, **(env or {}), _MARK: self._mark}
+        command = ["dask", *words, "--no-dashboard"]
+        log.touch()
+        process: Process
+        if env or cwd:  # a Python of its own
+            with log.open("wb") as file:
+                process = subprocess.Popen(
+                    [sys.executable, "-m", *command],
+                    env=whole,
+                    cwd=cwd,
+                    stdin=subprocess.DEVNULL,
+                    stdout=file,
+                    stderr=subprocess.STDOUT,
+                )
+        else:
+            process = Forked(command, (Path(os.devnull), log, log), whole)
         self._processes.append(process)
         return process
 

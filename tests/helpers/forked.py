@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import re
 import runpy
+import signal
 import subprocess
 import sys
 from collections.abc import Mapping, Sequence
@@ -61,25 +62,48 @@ def run_forked(
         streams = [Path(name, stream) for stream in ("stdin", "stdout", "stderr")]
         for stream in streams:
             stream.write_text(records if stream.name == "stdin" else "", encoding="utf-8")
-        process = _CONTEXT.Process(
-            target=_run, args=(words, streams, {**os.environ, **(env or {})})
-        )
-        process.start()
-        process.join(timeout)
-        if process.exitcode is None:
-            process.kill()
-            process.join()
-            raise subprocess.TimeoutExpired(words, timeout)
+        process = Forked(words, streams, {**os.environ, **(env or {})})
+        code = process.wait(timeout)
         stdout, stderr = (stream.read_bytes().decode() for stream in streams[1:])
-    return Completed(words, process.exitcode, stdout, stderr)
+    return Completed(words, code, stdout, stderr)
+
+
+class Forked:
+    """A running program, with what the tests use of `subprocess.Popen`."""
+
+    def __init__(
+        self, words: Sequence[str], streams: Sequence[Path], env: Mapping[str, str]
+    ) -> None:
+        """`streams` are the files of stdin, stdout and stderr; `env` is the whole environment."""
+        self.args = list(words)
+        self._process = _CONTEXT.Process(target=_run, args=(self.args, list(streams), dict(env)))
+        self._process.start()
+        self.pid = self._process.pid or 0
+
+    def poll(self) -> int | None:
+        """Return the exit code, None while the program runs."""
+        return self._process.exitcode
+
+    def wait(self, timeout: float | None = None) -> int:
+        """Wait for the end; after `timeout` seconds, kill the program and raise TimeoutExpired."""
+        self._process.join(timeout)
+        if self._process.exitcode is None:
+            self._process.kill()
+            self._process.join()
+            raise subprocess.TimeoutExpired(self.args, timeout or 0)
+        return self._process.exitcode
+
+    def send_signal(self, number: signal.Signals) -> None:
+        os.kill(self.pid, number)
+
+    def kill(self) -> None:
+        self._process.kill()
 
 
 def _run(words: Sequence[str], streams: Sequence[Path], env: Mapping[str, str]) -> None:
     """Become the program; this is what the forked process does."""
-    for number, (stream, flags) in enumerate(
-        zip(streams, (os.O_RDONLY, os.O_WRONLY, os.O_WRONLY), strict=True)
-    ):
-        opened = os.open(stream, flags)
+    for number, stream in enumerate(streams):
+        opened = os.open(stream, os.O_WRONLY | os.O_APPEND if number else os.O_RDONLY)
         os.dup2(opened, number)
         os.close(opened)
     sys.stdin, sys.stdout, sys.stderr = (
