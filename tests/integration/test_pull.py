@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
+import io
 import os
 import pty
 import re
 import shutil
 import socket
 import subprocess
-import uuid
+import tarfile
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
-from conftest import BuildImage, Metronome
 from docker import DockerClient
 
 from runs import Bench, until
@@ -72,30 +72,36 @@ def _answers(address: str) -> bool:
 
 
 @pytest.fixture(scope="module")
-def base(engine: DockerClient, metronome_image: Metronome) -> Iterator[str]:
-    """A metronome with a name, or it would be removed together with what is built on it."""
-    name = "morocco-tests-base"
-    engine.images.get(metronome_image("--say pulled")).tag(name)
-    yield name
-    engine.images.remove(name)
+def program(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A program that needs no other file: it prints what it reads."""
+    folder = tmp_path_factory.mktemp("program")
+    (folder / "echo.c").write_text(
+        "#include <stdio.h>\nint main() { for (int c; (c = getchar()) != EOF; putchar(c)); }\n"
+    )
+    subprocess.run(["cc", "-static", "-o", "echo", "echo.c"], cwd=folder, check=True)
+    return folder / "echo"
 
 
 @pytest.fixture
-def remote(
-    registry: str, engine: DockerClient, base: str, build_image: BuildImage
-) -> Iterator[Remote]:
-    blob = f"RUN head -c 5000000 /dev/urandom > /{uuid.uuid4().hex}"  # a layer nobody has
-    image = engine.images.get(build_image(f"FROM {base}\n{blob}\n"))
-    name = f"{registry}/metronome"
-    image.tag(name, "latest")
+def remote(registry: str, engine: DockerClient, program: Path) -> Iterator[Remote]:
+    files = io.BytesIO()
+    with tarfile.open(fileobj=files, mode="w") as tar:
+        tar.add(program, "echo")
+        blob = tarfile.TarInfo("blob")  # which makes the layer one that nobody has
+        blob.size = 5_000_000
+        tar.addfile(blob, io.BytesIO(os.urandom(blob.size)))
+    name = f"{registry}/echo"
+    engine.api.import_image_from_data(
+        files.getvalue(), repository=name, tag="latest", changes=['ENTRYPOINT ["/echo"]']
+    )
     for event in engine.images.push(name, tag="latest", stream=True, decode=True):
         assert "error" not in event, event
-    engine.images.remove(str(image.id), force=True)
+    engine.images.remove(name, force=True)
     remote = Remote(name, engine)
     assert not remote.is_here
     yield remote
     if remote.is_here:
-        engine.images.remove(name, force=True, noprune=True)
+        engine.images.remove(name, force=True)
 
 
 def test_a_missing_image_is_pulled_and_measured(remote: Remote, bench: Bench) -> None:
