@@ -41,6 +41,7 @@ def measure(
     gpus: str = "auto",
     rate: float = 3.0,
     timeout: float | None = None,
+    raw_output: bool = False,
     env: Mapping[str, str] | None = None,
     **container: Any,
 ) -> RunRecord:
@@ -60,6 +61,7 @@ def measure(
         gpus=gpus,
         rate=rate,
         timeout=timeout,
+        raw_output=raw_output,
         env=tuple(f"{name}={value}" for name, value in (env or {}).items()),
         container=ContainerOptions(**container),
     )

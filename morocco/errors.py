@@ -97,6 +97,13 @@ class UnreadInput(TargetError):
     cause = "unread input"
 
 
+class WrongPredictions(TargetError):
+    """The target printed something else than a prediction for each record."""
+
+    exit_code = 15
+    cause = "wrong predictions"
+
+
 class Interrupted(MoroccoError):
     """A signal ended the run; the exit code is 128 + signal, as in a shell."""
 

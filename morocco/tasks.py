@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import os
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import BinaryIO
 
@@ -58,6 +58,8 @@ class Records:
     """Number of different `idx` among them; None if a record has none."""
     sha256: str
     """Of the whole file."""
+    idxs: frozenset[str] = field(default=frozenset(), repr=False, compare=False)
+    """The different `idx` among them, as text; empty if a record has none."""
 
 
 def find_data(data_dir: Path, task_name: str) -> Path:
@@ -107,7 +109,8 @@ def load_records(path: Path, input_size: int) -> Records:
                 seen.add(str(record.get("idx")))
     if not total:
         raise DataError(f"{path} is empty: it must contain records, one JSON object per line.")
-    return Records(path, input_size, len(seen) if all_have_idx else None, digest.hexdigest())
+    idxs = frozenset(seen if all_have_idx else ())
+    return Records(path, input_size, len(idxs) or None, digest.hexdigest(), idxs)
 
 
 def iterate_chunks(records: Records) -> Iterator[tuple[bytes, int]]:

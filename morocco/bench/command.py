@@ -37,6 +37,7 @@ _SHAPING = (
     click.option(
         "--shm-size", type=MemorySize(), default="1g", help="Shared memory of the container."
     ),
+    click.option("--raw-output", is_flag=True, help="Do not check what the target prints."),
     click.option("-e", "--env", type=Variable(), multiple=True, help="Variable for the target."),
 )
 

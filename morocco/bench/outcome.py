@@ -6,7 +6,14 @@ import hashlib
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from morocco.errors import NoPredictions, OutOfMemory, TargetError, UnreadInput
+from morocco.bench.contract import Answers
+from morocco.errors import (
+    NoPredictions,
+    OutOfMemory,
+    TargetError,
+    UnreadInput,
+    WrongPredictions,
+)
 from morocco.hardware.info import GpuInfo, GpuProcess, Joules
 from morocco.logs.record import GPU_IN_USE, GpusBefore, Monitor, Output, Peaks
 from morocco.targets.target import Exit, Identity
@@ -16,6 +23,8 @@ from morocco.util.units import Bytes, Seconds, format_bytes, plural
 _SIGKILLED = 128 + 9
 _QUOTED_LINES = 10
 _QUOTED_WIDTH = 300
+_IDX = ", with the `idx` of its record"
+_RAW = "; for a target that obeys another contract, use --raw-output."
 _NO_OUTPUT = Output(0, hashlib.sha256().hexdigest(), None, None)
 
 
@@ -51,6 +60,8 @@ class Measurement:
     unread: Bytes = 0
     """Input that the target left unread, as far as is known."""
     predictions: Output = _NO_OUTPUT
+    answers: Answers | None = None
+    """What the predictions are worth; None if they were not checked."""
     stderr: str = ""
     """The end of what the target logged."""
     peaks: Peaks = field(default_factory=Peaks)
@@ -115,6 +126,26 @@ def _check_contract(prepared: Prepared, measured: Measurement) -> None:
             "object per line to stdout."
         )
         raise build_failure(NoPredictions, message, measured.stderr)
+    if measured.answers is not None:
+        _check_answers(prepared.records, measured.answers, measured.stderr)
+
+
+def _check_answers(records: Records, answers: Answers, stderr: str) -> None:
+    if answers.broken is not None:
+        message = (
+            f"The target printed something else than predictions: {answers.broken}. A prediction "
+            f"is one JSON object on a line{_IDX if records.distinct else ''}{_RAW}"
+        )
+        raise build_failure(WrongPredictions, message, stderr)
+    needed = records.distinct or records.count
+    answered = answers.distinct if records.distinct else answers.objects
+    if answered < needed:
+        what = "different idx" if records.distinct else "records"
+        message = (
+            f"The target left records out: {plural(answers.objects, 'prediction')} for "
+            f"{answered:,} of {needed:,} {what}. It must predict every record{_RAW}"
+        )
+        raise build_failure(WrongPredictions, message, stderr)
 
 
 def _find_doubts(prepared: Prepared, measured: Measurement, end: Exit) -> Iterator[RunWarning]:

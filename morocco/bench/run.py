@@ -195,7 +195,9 @@ class _Run:
         self._writer, self._observer = writer, observer
         self._clock = AnchoredClock.anchor()
         self._steps = StepRunner(events, self._tick, target.kill)
-        self._streams = Streams(target, spec.records, predictions, events.put)
+        self._streams = Streams(
+            target, spec.records, predictions, events.put, raw_output=spec.options.raw_output
+        )
         self._meter = Meter(ProcessTree(0), gpus, self._clock)
         self._sampler = Sampler(1 / spec.options.rate, self._meter.read, writer.write, events.put)
         self._measured = Measurement()
@@ -265,6 +267,7 @@ class _Run:
             fed=streams.fed,
             unread=streams.unread,
             predictions=Output(printed.count, printed.sha256, first, last),
+            answers=streams.answers,
             stderr=streams.stderr.text,
             peaks=self._meter.peaks,
             gpus_lost=self._gpus.lost,

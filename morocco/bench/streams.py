@@ -9,6 +9,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import BinaryIO
 
+from morocco.bench.contract import Answers, Contract
 from morocco.errors import OutputError
 from morocco.targets.target import Target
 from morocco.tasks import Records, iterate_chunks
@@ -24,9 +25,9 @@ _FEEDER_TIMEOUT: Seconds = 1
 class Predictions:
     """The stream of predictions; memory does not grow with it."""
 
-    def __init__(self, file: BinaryIO | None = None) -> None:
-        """`file`, if any, gets a copy of every byte."""
-        self._file = file
+    def __init__(self, file: BinaryIO | None = None, contract: Contract | None = None) -> None:
+        """`file`, if any, gets a copy of every byte; `contract`, if any, checks every line."""
+        self._file, self._contract = file, contract
         self._digest = hashlib.sha256()
         self._at_line_start = True
         self._complete = 0
@@ -45,6 +46,8 @@ class Predictions:
         self._digest.update(data)
         self._complete += _count_lines(data, self._at_line_start)
         self._at_line_start = data.endswith(b"\n")
+        if self._contract is not None:
+            self._contract.add(data)
         if self._file is not None:
             self._file.write(data)
             self._file.flush()  # so that a full disk shows at once
@@ -53,6 +56,10 @@ class Predictions:
     def count(self) -> int:
         """The number of lines that are not empty; the last one needs no newline."""
         return self._complete + (not self._at_line_start)
+
+    def judge(self) -> Answers | None:
+        """Return what the whole stream is worth; None if nothing checks it."""
+        return None if self._contract is None else self._contract.finish()
 
     @property
     def sha256(self) -> str:
@@ -94,13 +101,20 @@ class Streams:
         records: Records,
         copy: BinaryIO | None,
         on_failure: Callable[[Exception], None],
+        *,
+        raw_output: bool = False,
     ) -> None:
-        """`copy`, if any, gets the predictions; `on_failure` is called with what ends the run."""
+        """`copy`, if any, gets the predictions; `on_failure` is called with what ends the run.
+
+        Raw output is not checked.
+        """
         self._target, self._records, self._on_failure = target, records, on_failure
         self._feeder = threading.Thread(target=self._feed, name="feeder", daemon=True)
         self._drainer = threading.Thread(target=self._drain, name="drainer", daemon=True)
         self._last_byte: Seconds = 0.0
-        self.predictions = Predictions(copy)
+        self.predictions = Predictions(copy, None if raw_output else Contract(records))
+        self.answers: Answers | None = None
+        """Known at the end; None for raw output."""
         self.stderr = Tail()
         self.fed = 0
         """Records handed over."""
@@ -120,6 +134,7 @@ class Streams:
         self._feeder.join(timeout=0.1)
         self.unread = self._target.unread_input()
         self._feeder.join(_FEEDER_TIMEOUT)
+        self.answers = self.predictions.judge()
 
     def _feed(self) -> None:
         try:

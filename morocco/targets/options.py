@@ -37,6 +37,8 @@ class RunOptions:
     rate: float = 3.0
     """Samples per second."""
     timeout: Seconds | None = None
+    raw_output: bool = field(default=False, metadata=_CONDITION)
+    """Whether the target may print something else than predictions."""
     container: ContainerOptions = field(default_factory=ContainerOptions)
     env: tuple[str, ...] = field(default=(), repr=False, metadata=_CONDITION)
     """`KEY=VALUE` or `KEY`; the values may be secret."""

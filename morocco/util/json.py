@@ -16,7 +16,7 @@ from morocco.util.units import Bytes
 Object = dict[str, Any]
 
 _BOM = b"\xef\xbb\xbf"
-_MAX_LINE: Bytes = 16 * 2**20
+MAX_LINE: Bytes = 16 * 2**20
 """A longer line is read in pieces, which are not JSON."""
 _MAX_FILE: Bytes = 16 * 2**20
 _MAX_DIGITS = 19
@@ -68,7 +68,7 @@ def read_objects(path: Path) -> Iterator[tuple[int, Object]]:
     """
     try:
         with path.open("rb") as file:
-            for number, line in enumerate(iter(lambda: file.readline(_MAX_LINE), b""), start=1):
+            for number, line in enumerate(iter(lambda: file.readline(MAX_LINE), b""), start=1):
                 text = strip_line(line)
                 if text:
                     yield number, parse_line(text, path, number)

@@ -139,7 +139,7 @@ def test_all_processes_of_the_target_are_counted(metronome: Metronome, bench: Be
 
 
 def test_the_model_may_run_below_a_shell(command: Command, bench: Bench) -> None:
-    model = "import sys, time; x = b'x' * (50 * 2**20); sys.stdin.read(); time.sleep(1); print({})"
+    model = "import sys, time; x = b'x' * (50 * 2**20); print(sys.stdin.read()); time.sleep(1)"
     lines = bench(command("sh", "-c", f'python3 -c "{model}"; exit $?')).succeeds().lines
     assert max(line["ram"] or 0 for line in lines) > 50 * 2**20
 
@@ -184,7 +184,7 @@ def test_the_batch_size_is_told_to_the_model(
 ) -> None:
     model = "import json, sys; sys.stdin.read(); print(json.dumps(sys.argv[1:]))"
     kept = tmp_path / "predictions.jsonl"
-    bench(command("python3", "-c", model), "--predictions", kept).succeeds()
+    bench(command("python3", "-c", model), "--raw-output", "--predictions", kept).succeeds()
     assert json.loads(kept.read_text()) == ["--batch-size", "32"]
 
 
@@ -197,9 +197,9 @@ def test_one_prediction_for_each_record_or_each_idx_is_right(
 
 
 def test_any_other_number_of_predictions_is_doubtful(bench: Bench, log: Path) -> None:
-    target = metronome_process("--predict distinct --after 70")
-    (warning,) = bench(target, "-o", log).succeeds().warnings
-    assert "70 predictions for 100 records with 100 different idx" in warning
+    log = log.with_name("250_32_01.jsonl")
+    (warning,) = bench(metronome_process("--after 170"), "-o", log, size=250).succeeds().warnings
+    assert "170 predictions for 250 records with 100 different idx" in warning
     assert read_record(log)["warnings"] == [warning]
 
 

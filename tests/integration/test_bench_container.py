@@ -41,7 +41,7 @@ def look_around(image: Command, bench: Bench, tmp_path: Path, *options: str, **m
     """Return what a container sees of the world."""
     kept = tmp_path / "predictions.jsonl"
     target = image("python3", "-c", LOOK_AROUND)
-    bench(target, *options, "--predictions", kept, **more).succeeds()
+    bench(target, *options, "--raw-output", "--predictions", kept, **more).succeeds()
     return json.loads(kept.read_text())
 
 
@@ -111,7 +111,8 @@ def test_the_volumes_of_a_container_go_with_it(
 def test_a_container_that_ends_at_once_is_measured_too(
     command_image: Command, bench: Bench, log: Path
 ) -> None:
-    (warning,) = bench(command_image("echo", "{}"), "-o", log).succeeds().warnings
+    finished = bench(command_image("echo", "{}"), "-o", log, "--raw-output").succeeds()
+    (warning,) = finished.warnings
     assert warning.startswith("1 prediction for 100 records")
     assert 0 <= read_record(log)["run_time"] < 1
     assert len(read_log(log)) == 2

@@ -21,7 +21,7 @@ from conftest import Command, Metronome, metronome_process
 
 from engines import SecondEngine, SlowEngine
 from gpu_machine import require_root
-from runs import Bench, files_in, parse, read_failed_record, read_log, until
+from runs import Bench, files_in, parse, read_failed_record, read_log, read_record, until
 
 LARGE = 50_000
 """Records: some 10 MB, more than any pipe or engine takes in unread."""
@@ -96,6 +96,49 @@ def test_no_prediction_at_all_is_a_failure(metronome: Metronome, bench: Bench, l
     assert "printed no prediction" in error
     assert "It logged nothing to stderr" in error
     assert failed(log)["predictions"]["count"] == 0
+
+
+@pytest.mark.parametrize(
+    ("line", "reason"),
+    [
+        ("label=0", "line 1 is not a JSON object: 'label=0'"),
+        ('{"label": 0}', "line 1 has no `idx`: '{\"label\": 0}'"),
+        ('{"idx": 100}', "line 1 has an `idx` that no record has: '{\"idx\": 100}'"),
+        ('{"idx": 7}', "100 predictions for 1 of 100 different idx"),
+    ],
+)
+def test_predictions_that_are_none_are_a_failure(
+    line: str, reason: str, command: Command, bench: Bench, log: Path
+) -> None:
+    junk = f"while read -r record; do echo '{line}'; done; echo ready >&2"
+    error = bench(command("sh", "-c", junk), "-o", log).fails(15)
+    assert reason in error
+    assert "--raw-output" in error
+    assert error.endswith("\n  ready")
+    record = failed(log)
+    assert record["failure"]["kind"] == "WrongPredictions"
+    assert record["predictions"]["count"] == 100
+
+
+def test_fewer_predictions_than_records_are_a_failure(bench: Bench, log: Path) -> None:
+    target = metronome_process("--predict distinct --after 70")
+    log = log.with_name("250_32_01.jsonl")
+    error = bench(target, "-o", log, size=250).fails(15)
+    assert "70 predictions for 70 of 100 different idx" in error
+
+
+def test_records_without_idx_have_as_many_predictions(bench: Bench, tmp_path: Path) -> None:
+    data = data_of(tmp_path, b'{"text": "a"}\n{"text": "b"}\n')
+    bench("exec:cat", data=data).fails(10)  # cat knows no --batch-size
+    bench("exec:sh -c cat", data=data).succeeds()
+    error = bench("exec:sh -c 'cat | tail -n 99'", data=data).fails(15)
+    assert "99 predictions for 99 of 100 records" in error
+
+
+def test_output_that_is_raw_is_not_checked(bench: Bench, log: Path) -> None:
+    junk = "exec:sh -c 'while read -r record; do echo label=0; done'"
+    assert bench(junk, "-o", log, "--raw-output").succeeds().warnings == []
+    assert read_record(log)["arguments"]["raw_output"] is True
 
 
 def test_a_target_that_hangs_unread_is_ended_by_the_time_limit(

@@ -220,7 +220,8 @@ def test_a_process_sees_the_gpus_it_was_given(
     machine.plug(Gpu("GPU-a"), Gpu("GPU-b"))
     target = f"exec:python3 -c {shlex.quote(TELL.format('CUDA_VISIBLE_DEVICES'))}"
     kept = tmp_path / "predictions.jsonl"
-    bench(target, "--gpus", choice, "--predictions", kept, env=machine.environment).succeeds()
+    options = ("--gpus", choice, "--raw-output", "--predictions", kept)
+    bench(target, *options, env=machine.environment).succeeds()
     assert json.loads(kept.read_text()) == visible
 
 

@@ -21,7 +21,7 @@ def environment_of(bench: Bench, tmp_path: Path, *options: object, **more: str) 
     """Return the environment that a target sees."""
     target = f"exec:python3 -c {shlex.quote(TELL_ENVIRONMENT)}"
     kept = tmp_path / "predictions.jsonl"
-    bench(target, *options, "--predictions", kept, env=more).succeeds()
+    bench(target, *options, "--raw-output", "--predictions", kept, env=more).succeeds()
     environment: dict[str, str] = json.loads(kept.read_text())
     return environment
 
@@ -45,7 +45,7 @@ def test_what_only_a_container_can_have_is_refused(option: str, bench: Bench, lo
 
 
 def test_a_command_is_split_as_a_shell_would(bench: Bench, log: Path) -> None:
-    bench("exec:sh -c 'cat; echo \"{}\"'", "-o", log).succeeds()
+    bench("exec:sh -c 'cat; echo \"{}\"'", "-o", log, "--raw-output").succeeds()
     record = read_record(log)
     assert record["target"]["command"][:3] == ["sh", "-c", 'cat; echo "{}"']
     assert record["predictions"]["count"] == 101

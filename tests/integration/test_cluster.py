@@ -549,7 +549,7 @@ def test_a_worker_measures_on_the_gpu_that_it_was_given(
         env = {**env, "CUDA_VISIBLE_DEVICES": visible}
     with DaskCluster(0) as cluster:
         cluster.start_worker("--no-nanny", env=env)
-        target = script('cat > /dev/null; echo "\\"[$CUDA_VISIBLE_DEVICES]\\""; sleep 0.1')
+        target = script("cat; sleep 0.1")
         suite(cluster, target).succeeds()
     record = read_record(suite.finished[0])
     assert [gpu["uuid"] for gpu in record["gpus"]] == ([used] if used else [])
@@ -571,7 +571,7 @@ def test_a_worker_whose_gpu_is_missing_is_not_used(machine: Machine, suite: Suit
 
 
 def test_warnings_of_runs_are_shown_here(cluster: DaskCluster, suite: Suite) -> None:
-    finished = suite(cluster, metronome_process("--predict once")).succeeds()
+    finished = suite(cluster, metronome_process("--predict once"), "--raw-output").succeeds()
     [warning] = finished.warnings
     assert warning.startswith("parus/100_32_01: 1 prediction")
     assert read_record(suite.logs / "parus" / "100_32_01.jsonl")["warnings"]

@@ -39,7 +39,7 @@ def test_a_container_is_given_its_gpu_and_no_other(
     first, second = a_gpu(2 * GIB, 90), a_gpu(3 * GIB, 40)
     machine.plug(first, second)
     kept = tmp_path / "predictions"
-    options = ("-o", log, "--gpus", "1", "--predictions", kept)
+    options = ("-o", log, "--gpus", "1", "--raw-output", "--predictions", kept)
     assert bench(gpu_engine.teller(), *options, env=env).succeeds().warnings == []
     assert told(kept) == {second.uuid}
     record = read_record(log)
@@ -61,7 +61,7 @@ def test_a_container_is_given_two_gpus_by_their_uuids(
     machine.plug(first, second)
     kept = tmp_path / "predictions"
     choice = f"{second.uuid},{first.uuid}"
-    options = ("-o", log, "--gpus", choice, "--predictions", kept)
+    options = ("-o", log, "--gpus", choice, "--raw-output", "--predictions", kept)
     bench(gpu_engine.teller(), *options, env=env).succeeds()
     assert told(kept) == {choice}
     assert read_record(log)["peaks"]["gpu_ram"] == 5 * GIB
@@ -77,7 +77,7 @@ def test_a_container_without_gpus_is_given_none(
 ) -> None:
     machine.plug(a_gpu(2 * GIB, 90))
     kept = tmp_path / "predictions"
-    options = ("-o", log, "--gpus", "none", "--predictions", kept)
+    options = ("-o", log, "--gpus", "none", "--raw-output", "--predictions", kept)
     assert bench(gpu_engine.teller(), *options, env=env).succeeds().warnings == []
     assert told(kept) == {"none"}
     assert read_record(log)["gpus"] == []

@@ -113,7 +113,7 @@ def test_the_same_command_tries_what_failed_again(suite: Suites) -> None:
 
 
 def test_a_warning_is_said_once_and_stands_in_each_record(suite: Suites) -> None:
-    target = suite.target("echo '{}'")
+    target = suite.target("""echo '{"idx": 0}'""")
     warnings = suite(target=target).succeeds().warnings
     assert len(warnings) == 2  # of one record, of twenty
     assert warnings[0].startswith("parus/warm-up: 2 predictions for 1 record")

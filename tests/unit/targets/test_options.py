@@ -30,6 +30,7 @@ def test_the_record_holds_the_options_flat_and_of_variables_the_names() -> None:
         "gpus": "0",
         "rate": 3.0,
         "timeout": None,
+        "raw_output": False,
         "network": "none",
         "memory": "8g",
         "cpus": None,
@@ -43,7 +44,7 @@ def test_secret_values_are_not_shown() -> None:
 
 
 def test_all_conditions_are_recorded() -> None:
-    assert CONDITIONS == ("network", "memory", "cpus", "shm_size", "env")
+    assert CONDITIONS == ("raw_output", "network", "memory", "cpus", "shm_size", "env")
     assert set(CONDITIONS) <= set(OPTIONS.for_record())
 
 

@@ -1,0 +1,134 @@
+"""Whether a target prints predictions: one JSON object per line, with the `idx` of a record."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from msgspec import MsgspecError, Struct
+from msgspec.json import Decoder
+
+from morocco.tasks import Records
+from morocco.util.json import MAX_LINE, strip_line
+from morocco.util.units import format_bytes
+
+_QUOTED_WIDTH = 120
+
+
+@dataclass(frozen=True)
+class Answers:
+    """What the predictions are worth, by the container contract."""
+
+    objects: int = 0
+    """Lines that are JSON objects."""
+    distinct: int = 0
+    """Number of different `idx` among them."""
+    broken: str | None = None
+    """The first line that is no prediction, and why: `line 1 is not a JSON object: 'label=0'`."""
+
+
+class Contract:
+    """Checks the stream of predictions as it comes; memory does not grow with it."""
+
+    def __init__(self, records: Records) -> None:
+        self._allowed = records.idxs
+        self._decoder: Decoder[Any] = Decoder(_Indexed if records.idxs else _Object)
+        self._rest = bytearray()
+        self._lines = self._objects = 0
+        self._seen: set[int | str] = set()
+        """As printed, so at most twice as many as allowed: as numbers and as text."""
+        self._broken: str | None = None
+
+    def add(self, data: bytes) -> None:
+        """Take the next bytes of the stream."""
+        if self._broken is not None:
+            return
+        end = data.rfind(b"\n") + 1
+        if end:
+            self._check(bytes(self._rest) + data[:end])
+            self._rest.clear()
+        self._rest += data[end:]
+        if self._broken is None and len(self._rest) > MAX_LINE:
+            self._break(self._lines + 1, f"is longer than {format_bytes(MAX_LINE)}", self._rest)
+            self._rest.clear()
+
+    def finish(self) -> Answers:
+        """Return what came of the whole stream, whose last line needs no newline."""
+        if self._rest:
+            self.add(b"\n")
+        return Answers(self._objects, len(set(map(str, self._seen))), self._broken)
+
+    def _check(self, block: bytes) -> None:
+        lines = block.split(b"\n")[:-1]
+        try:
+            if not block.isascii():
+                block.decode()  # msgspec does not where it skips a field
+            found = self._decode_all(lines)
+        except (MsgspecError, UnicodeDecodeError, RecursionError, _UnknownIdx):
+            self._check_each(lines)  # finds the bad line; to `json`, NaN is no error
+        else:
+            self._objects += found
+            self._lines += len(lines)
+
+    def _decode_all(self, lines: Sequence[bytes]) -> int:
+        """Return the number of predictions; raises what the first bad line causes."""
+        decode = self._decoder.decode
+        objects = [decode(line) for line in lines if line]
+        if self._allowed:
+            self._take({found.idx for found in objects})
+        return len(objects)
+
+    def _take(self, idxs: set[int | str]) -> None:
+        new = idxs - self._seen
+        if any(str(idx) not in self._allowed for idx in new):
+            raise _UnknownIdx
+        self._seen |= new
+
+    def _check_each(self, lines: Sequence[bytes]) -> None:
+        for line in lines:
+            self._lines += 1
+            text = strip_line(line)
+            if text and (reason := self._judge(text)):
+                self._break(self._lines, reason, text)
+                return
+
+    def _judge(self, text: bytes) -> str | None:
+        """Return why a line is no prediction; None for one, which is counted."""
+        value = _parse(text)
+        if not isinstance(value, dict):
+            return "is not a JSON object"
+        if self._allowed:
+            if "idx" not in value:
+                return "has no `idx`"
+            if str(value["idx"]) not in self._allowed:
+                return "has an `idx` that no record has"
+            self._seen.add(str(value["idx"]))
+        self._objects += 1
+        return None
+
+    def _break(self, number: int, reason: str, text: bytes | bytearray) -> None:
+        shown = bytes(text[:_QUOTED_WIDTH]).decode("utf-8", "replace")
+        self._broken = f"line {number:,} {reason}: {shown!r}"
+
+
+class _Object(Struct, gc=False):
+    """Any JSON object; its fields are skipped."""
+
+
+class _Indexed(Struct, gc=False):
+    """A JSON object with an `idx`; other fields are skipped."""
+
+    idx: int | str
+
+
+class _UnknownIdx(Exception):
+    """An `idx` that no record has is somewhere in the lines."""
+
+
+def _parse(text: bytes) -> Any:
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError):
+        return None
