@@ -31,8 +31,8 @@ from records import ExampleError
 from tasks import Task
 from tokens import Settings, Tokens
 
-logging.set_verbosity_error()  # type: ignore[no-untyped-call]
-logging.disable_progress_bar()  # type: ignore[no-untyped-call]
+logging.set_verbosity_error()
+logging.disable_progress_bar()
 hub_logging.set_verbosity_error()  # type: ignore[no-untyped-call]
 
 _DROPOUT = 0.1

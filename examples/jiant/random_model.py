@@ -75,13 +75,11 @@ def main() -> None:
 def make_model(shape: str, folder: Path, texts: list[str], seed: int = 0) -> None:
     """Write a pretrained model in the format of the hub: configuration, weights and tokenizer."""
     tokenizer = _train_wordpiece(texts) if shape.startswith("bert") else _train_bpe(texts)
-    logging.disable_progress_bar()  # type: ignore[no-untyped-call]
+    logging.disable_progress_bar()
     torch.manual_seed(seed)
-    model = AutoModel.from_config(  # type: ignore[no-untyped-call]
-        _SHAPES[shape](tokenizer.get_vocab_size())
-    )
+    model = AutoModel.from_config(_SHAPES[shape](tokenizer.get_vocab_size()))
     model.save_pretrained(folder)
-    fast = PreTrainedTokenizerFast(  # type: ignore[no-untyped-call]
+    fast = PreTrainedTokenizerFast(
         tokenizer_object=tokenizer, pad_token="[PAD]" if shape.startswith("bert") else None
     )
     fast.save_pretrained(folder)

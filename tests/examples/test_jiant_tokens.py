@@ -106,7 +106,7 @@ def test_empty_texts_leave_the_boundary_tokens(shape: str) -> None:
 def test_boundary_tokens_are_single_ones_that_the_encoder_knows(shape: str, tmp_path: Path) -> None:
     encoder, tokens = prepare(str(jiant.pretrained(shape)), tmp_path)
     family = FAMILIES[tokens.settings.family]
-    known = len(encoder.get_input_embeddings().weight)  # type: ignore[arg-type]
+    known = len(encoder.get_input_embeddings().weight)
     texts = (family.start, family.between, family.end)
     for text, number in zip(texts, boundaries(tokens), strict=True):
         assert tokens.tokenizer.id_to_token(number) == text
