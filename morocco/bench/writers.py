@@ -7,14 +7,17 @@ import json
 import os
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
-from io import StringIO
+from io import FileIO, StringIO
 from pathlib import Path
-from typing import Any, BinaryIO, Protocol, TextIO
+from typing import TYPE_CHECKING, Any, BinaryIO, Protocol, TextIO
 
 from morocco.errors import DataError, OutputError
 from morocco.logs.log import LogPath
 from morocco.logs.samples import Sample
 from morocco.util.files import write_atomically
+
+if TYPE_CHECKING:
+    from typing_extensions import Buffer
 
 
 class LogWriter(Protocol):
@@ -54,6 +57,77 @@ class StreamWriter:
         """Do nothing."""
 
 
+class PartFile(FileIO):
+    """A file named `<path>.part`, unbuffered, that only one run at a time can write."""
+
+    def __init__(self, path: Path) -> None:
+        """Raise DataError if another run is writing it, OutputError if it cannot be written."""
+        self.part, self.failed = _append(path, ".part"), _append(path, ".failed")
+        self._written = 0
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            super().__init__(self.part, "a")
+        except OSError as error:
+            raise OutputError(f"Cannot write {self.part}: {error.strerror}.") from None
+        if not self._claim():
+            self.close()
+            raise DataError(f"Another run is writing {path}; choose another name.")
+        self.truncate(0)  # a killed run may have left something
+
+    def _claim(self) -> bool:
+        try:
+            fcntl.flock(self, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            return False
+        return self.is_named  # the run that wrote it may just have given it its final name
+
+    def write(self, data: Buffer) -> int:
+        """Write all of `data`; raises OSError."""
+        rest = memoryview(data)
+        while rest:
+            count = super().write(rest)
+            self._written += count
+            rest = rest[count:]
+        return len(memoryview(data))
+
+    @property
+    def is_named(self) -> bool:
+        """Whether the name is still that of this file."""
+        try:
+            return os.path.samestat(os.fstat(self.fileno()), self.part.stat())
+        except OSError:
+            return False
+
+    def check(self) -> None:
+        """Raise OutputError if something else has removed, replaced or changed the file."""
+        size = os.fstat(self.fileno()).st_size
+        if self.is_named and size == self._written:
+            return
+        change = (
+            f"cut or written to ({size:,} bytes, not {self._written:,})"
+            if self.is_named
+            else "removed or replaced"
+        )
+        raise OutputError(
+            f"{self.part} was {change} by something else during the run. Measure again, and leave "
+            "the files of a run alone until it ends."
+        )
+
+    def set_aside(self) -> None:
+        """Name it `<path>.failed`, as far as the disk allows."""
+        with suppress(OSError):
+            if self.is_named:
+                self.part.replace(self.failed)
+
+    def drop(self) -> None:
+        """Remove and close it, as far as the disk allows."""
+        with suppress(OSError):
+            if self.is_named:
+                self.part.unlink()
+        with suppress(OSError):
+            self.close()
+
+
 class FileWriter:
     """Writes samples to `<log>.part`, which becomes `<log>` or `<log>.failed` in the end."""
 
@@ -63,77 +137,53 @@ class FileWriter:
         With `replace`, a finished log of that name is replaced once the new one is finished.
         """
         self._path, self._record = path, path.with_suffix(".json")
-        self._part, self._failed = _append(path, ".part"), _append(path, ".failed")
         self._failed_record = path.with_suffix(".failed.json")
         if path.is_dir():
             raise DataError(f"{path} is a folder; name a file in it, such as 2000_32_01.jsonl.")
         if path.suffix == ".json":
             raise DataError(f"{path} is the name of a record; call the log {path.stem}.jsonl.")
-        try:
-            path.parent.mkdir(parents=True, exist_ok=True)
-            self._file = self._part.open("a", encoding="utf-8")
-        except OSError as error:
-            raise OutputError(f"Cannot write {self._part}: {error.strerror}.") from None
-        self._claim()
-        if path.exists() and not replace:  # checked now, when no other run can finish it
-            self.drop()
-            raise DataError(
-                f"{path} already exists. Choose the next index, or replace it with --force."
-            )
-
-    def _claim(self) -> None:
-        try:
-            fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            # The run that wrote it may just have given it its final name.
-            claimed = os.path.samestat(os.fstat(self._file.fileno()), self._part.stat())
-        except OSError:
-            claimed = False
-        if not claimed:
-            self._file.close()
-            raise DataError(f"Another run is writing {self._path}; choose another name.")
-        self._file.truncate(0)  # a killed run may have left samples
+        self._file = _open_part(path, replace=replace)
 
     def write(self, sample: Sample) -> None:
         """Write a sample at once."""
         try:
-            self._file.write(sample.to_line() + "\n")
-            self._file.flush()
+            self._file.write(f"{sample.to_line()}\n".encode())
         except OSError as error:
-            raise OutputError(f"Cannot write {self._part}: {error.strerror}.") from None
+            raise OutputError(f"Cannot write {self._file.part}: {error.strerror}.") from None
+        if sample.is_closing:
+            self._file.check()
 
     def finish(self, record: Mapping[str, Any]) -> None:
         """Write the record, then name the log, so that a finished log always has its record."""
         try:
             os.fsync(self._file.fileno())
             write_atomically(self._record, _encode(record))
-            self._part.replace(self._path)
-            self._failed.unlink(missing_ok=True)
-            self._failed_record.unlink(missing_ok=True)
+            self._file.part.replace(self._path)
+            self._remove_failed()
         except OSError as error:
             self.fail(record)
             raise OutputError(
-                f"Cannot finish {self._path}: {error.strerror}. The samples are in {self._failed}."
+                f"Cannot finish {self._path}: {error.strerror}. The samples are in "
+                f"{self._file.failed}."
             ) from None
         finally:
-            self._close()
+            self._file.close()
 
     def fail(self, record: Mapping[str, Any]) -> None:
         """Set the log aside with its record, as far as the disk allows."""
-        with suppress(OSError):
-            self._part.replace(self._failed)
+        self._file.set_aside()
         with suppress(OSError):
             write_atomically(self._failed_record, _encode(record))
-        self._close()
+        with suppress(OSError):  # a full disk was reported by `write`
+            self._file.close()
 
     def drop(self) -> None:
         """Remove what was written."""
-        with suppress(OSError):
-            self._part.unlink(missing_ok=True)
-        self._close()
+        self._file.drop()
 
-    def _close(self) -> None:
-        with suppress(OSError):  # a full disk was reported by `write`
-            self._file.close()
+    def _remove_failed(self) -> None:
+        self._file.failed.unlink(missing_ok=True)
+        self._failed_record.unlink(missing_ok=True)
 
 
 class WarmUpWriter(FileWriter):
@@ -143,8 +193,7 @@ class WarmUpWriter(FileWriter):
         """Remove what was written, and what an earlier failure left."""
         self.drop()
         with suppress(OSError):
-            self._failed.unlink(missing_ok=True)
-            self._failed_record.unlink(missing_ok=True)
+            self._remove_failed()
 
 
 def open_log(output: Path | TextIO | None, *, replace: bool) -> LogWriter:
@@ -199,32 +248,38 @@ def open_predictions(path: Path | None, *, replace: bool = False) -> Iterator[Bi
         return
     if path.is_dir():
         raise DataError(f"{path} is a folder; name a file for the predictions.")
-    if path.is_file() and not replace:
-        raise DataError(f"{path} already exists. Choose another name, or replace it with --force.")
-    part = _append(path, ".part")
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        file = part.open("wb")
-    except OSError as error:
-        raise OutputError(f"Cannot write {part}: {error.strerror}.") from None
+    file = _open_part(path, replace=replace)
     try:
         yield file
     except BaseException:  # this failure is the one to report, whatever the disk does now
-        with suppress(OSError):
-            file.close()
-        with suppress(OSError):
-            if part.stat().st_size:
-                part.replace(_append(path, ".failed"))
-            else:  # the run never started and must not replace what an earlier one left
-                part.unlink()
-        raise
-    try:
+        # A run that never started must not replace what an earlier one left.
+        (file.set_aside if file.tell() else file.drop)()
         file.close()
-        part.replace(path)
-    except OSError as error:
-        raise OutputError(
-            f"Cannot finish {path}: {error.strerror}. The predictions are in {part}."
-        ) from None
+        raise
+    _finish_predictions(file, path)
+
+
+def _finish_predictions(file: PartFile, path: Path) -> None:
+    with file:
+        try:
+            file.check()
+            file.part.replace(path)
+        except OutputError:
+            file.set_aside()
+            raise
+        except OSError as error:
+            raise OutputError(
+                f"Cannot finish {path}: {error.strerror}. The predictions are in {file.part}."
+            ) from None
+
+
+def _open_part(path: Path, *, replace: bool) -> PartFile:
+    """Return the unfinished file of a path; DataError if it is taken or in use."""
+    file = PartFile(path)
+    if path.exists() and not replace:  # checked now, when no other run can finish it
+        file.drop()
+        raise DataError(f"{path} already exists. Choose another name, or replace it with --force.")
+    return file
 
 
 def _append(path: Path, ending: str) -> Path:

@@ -361,6 +361,26 @@ def test_two_runs_do_not_write_the_same_log(bench: Bench, log: Path) -> None:
     assert run_time(read_log(log)) > 1
 
 
+def test_two_runs_do_not_write_the_same_predictions(bench: Bench, tmp_path: Path) -> None:
+    kept = tmp_path / "kept.jsonl"
+    with bench.start(metronome_process("--hang 1"), "--predictions", kept) as first:
+        until(lambda: Path(f"{kept}.part").exists())
+        error = bench(metronome_process(""), "--predictions", kept, size=7).fails(3)
+        assert f"Another run is writing {kept}" in error
+        first.finish().succeeds()
+    assert len(kept.read_text().splitlines()) == 100
+
+
+def test_a_log_that_is_removed_during_the_run_is_told(bench: Bench, log: Path) -> None:
+    with bench.start(metronome_process("--hang 1"), "-o", log) as run:
+        run.wait_until_sampled(log)
+        Path(f"{log}.part").unlink()
+        error = run.finish().fails(6)
+    assert f"{log}.part was removed or replaced" in error
+    assert files_in(log.parent) == [f"{log.stem}.failed.json"]
+    assert read_failed_record(log)["failure"]["kind"] == "OutputError"
+
+
 def test_a_folder_is_no_log(bench: Bench, tmp_path: Path) -> None:
     assert "is a folder" in bench(metronome_process(""), "-o", tmp_path).fails(3)
 

@@ -8,7 +8,7 @@ import resource
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from io import StringIO
 from pathlib import Path
@@ -164,6 +164,71 @@ def test_what_a_killed_run_left_is_overwritten(path: Path) -> None:
     assert len(contents(path.parent)["2000_32_01.jsonl.part"].splitlines()) == 9
     write_run(FileWriter(path)).finish(RECORD)
     assert path.read_text() == LINES
+
+
+def remove(part: Path) -> None:
+    part.unlink()
+
+
+def replace(part: Path) -> None:
+    part.rename(part.with_name("moved"))
+    part.write_text(LINES)
+
+
+def cut(part: Path) -> None:
+    with part.open("w"):
+        pass
+
+
+DISTURBANCES = pytest.mark.parametrize(
+    ("disturb", "change"),
+    [(remove, "removed"), (replace, "replaced"), (cut, "cut")],
+)
+
+
+@DISTURBANCES
+def test_a_log_that_something_else_changed_is_not_finished(
+    disturb: Callable[[Path], None], change: str, path: Path
+) -> None:
+    writer = FileWriter(path)
+    writer.write(SAMPLES[0])
+    part = path.with_name(f"{path.name}.part")
+    disturb(part)
+    with pytest.raises(OutputError, match=f"{part} was .*{change}"):
+        writer.write(SAMPLES[1])
+    writer.fail(RECORD)
+    assert not path.exists()
+    assert json.loads(path.with_suffix(".failed.json").read_text()) == RECORD
+    assert part.exists() == (disturb is replace)  # which belongs to somebody else
+
+
+@DISTURBANCES
+def test_predictions_that_something_else_changed_are_not_finished(
+    disturb: Callable[[Path], None], change: str, tmp_path: Path
+) -> None:
+    kept, part = tmp_path / "kept", tmp_path / "kept.part"
+
+    def predict() -> None:
+        with open_predictions(kept) as file:
+            assert file is not None
+            file.write(b"a\n")
+            disturb(part)
+            file.write(b"b\n")
+
+    with pytest.raises(OutputError, match=f"{part} was .*{change}"):
+        predict()
+    assert not kept.exists()
+
+
+def test_two_runs_cannot_write_the_same_predictions(tmp_path: Path) -> None:
+    with open_predictions(tmp_path / "kept") as first:
+        assert first is not None
+        first.write(b"a\n")
+        again = open_predictions(tmp_path / "kept", replace=True)
+        with pytest.raises(DataError, match="Another run is writing"), again:
+            pass
+        first.write(b"b\n")
+    assert contents(tmp_path) == {"kept": "a\nb\n"}
 
 
 def test_a_folder_is_no_log(tmp_path: Path) -> None:
