@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
 from morocco.bench.contract import Answers
@@ -14,8 +14,8 @@ from morocco.errors import (
     UnreadInput,
     WrongPredictions,
 )
-from morocco.hardware.info import GpuInfo, GpuProcess, Joules
-from morocco.logs.record import GPU_IN_USE, GpusBefore, Monitor, Output, Peaks
+from morocco.hardware.info import GpuInfo, GpuProcess, Joules, Load
+from morocco.logs.record import FOREIGN_CPU, GPU_IN_USE, GpusBefore, Monitor, Output, Peaks
 from morocco.targets.target import Exit, Identity
 from morocco.tasks import Records
 from morocco.util.units import Bytes, Seconds, format_bytes, plural
@@ -67,6 +67,7 @@ class Measurement:
     peaks: Peaks = field(default_factory=Peaks)
     energy: Joules | None = None
     monitor: Monitor | None = None
+    load: Load | None = None
     gpus_lost: tuple[str, ...] = ()
     gpu_users: tuple[GpuProcess, ...] | None = None
     """Others that computed on the GPUs during the run; None if that cannot be told."""
@@ -82,6 +83,16 @@ def _warn_of_gpu_user(process: GpuProcess, what: str) -> RunWarning:
     name = process.name or "a hidden process"
     message = f"GPU {process.gpu} {what}: {name} (pid {process.pid}). The measurement may come out "
     return RunWarning(GPU_IN_USE, message + "too slow.")
+
+
+def warn_of_other_runs(runs: Iterable[str]) -> Iterator[RunWarning]:
+    """Yield a warning for each morocco run that is at work on this machine."""
+    for run in runs:
+        message = (
+            f"Another morocco run is at work on this machine: {run}. They slow each other down; "
+            "measure one after the other."
+        )
+        yield RunWarning("other-runs", message)
 
 
 def judge(prepared: Prepared, measured: Measurement) -> tuple[RunWarning, ...]:
@@ -182,6 +193,40 @@ def _find_doubts(prepared: Prepared, measured: Measurement, end: Exit) -> Iterat
     if measured.monitor is not None and (missed := measured.monitor.samples_missed):
         message = f"{plural(missed, 'sample')} missed: the machine was too busy."
         yield RunWarning("samples-missed", message)
+    if measured.load is not None:
+        yield from _find_load(measured.load, quota_wanted="cpus" in prepared.target.limits)
+
+
+def _find_load(load: Load, *, quota_wanted: bool) -> Iterator[RunWarning]:
+    """Yield what else was at work on the machine and may have slowed the target down."""
+    cores = f"of {plural(load.cores or 0, 'core')}"
+    if load.has_foreign_load:
+        yield RunWarning(
+            FOREIGN_CPU,
+            f"Other processes kept {load.foreign_cores:.1f} {cores} busy (at most "
+            f"{load.foreign_highest:.1f}). The measurement may come out too slow: stop them, and "
+            "measure again.",
+        )
+    if load.has_steal:
+        yield RunWarning(
+            "steal",
+            f"The hypervisor gave {load.stolen_cores:.1f} {cores} to other virtual machines. The "
+            "measurement may come out too slow: rent a machine whose cores are not shared.",
+        )
+    if load.has_swapping:
+        yield RunWarning(
+            "swapping",
+            f"{format_bytes(load.swapped_in or 0)} came back from swap during the run. The "
+            "measurement may come out too slow: free memory, and measure again.",
+        )
+    if load.has_throttling and load.throttling and not quota_wanted:
+        periods = load.throttling
+        yield RunWarning(
+            "throttled",
+            f"The CPU quota of the target's control group ran out in {periods.throttled:,} of "
+            f"{periods.periods:,} periods. The target is slower than its {cores[3:]}: raise the "
+            "quota, or let the model use fewer threads.",
+        )
 
 
 def build_failure(

@@ -20,6 +20,7 @@ from morocco.bench.outcome import (
     format_counts,
     judge,
     warn_of_gpu_users,
+    warn_of_other_runs,
 )
 from morocco.bench.sampling import Beats, Meter, Sampler
 from morocco.bench.streams import Streams
@@ -28,6 +29,7 @@ from morocco.errors import DataError, TimedOut
 from morocco.hardware.cgroup import find_cgroup
 from morocco.hardware.gpu import Gpus
 from morocco.hardware.host import ProcessTree, read_host_info
+from morocco.hardware.load import LoadMeter, OtherRuns
 from morocco.logs.record import DataFile, Failure, GpusBefore, Monitor, Output, RunRecord, to_utc
 from morocco.logs.samples import Sample
 from morocco.targets.factory import make_target
@@ -163,7 +165,7 @@ def run_target(
     run = _Run(spec, target, gpus, writer, observer, predictions, events or queue.SimpleQueue())
     prepared = None
     try:
-        with target:
+        with target, run.other_runs:
             prepared = run.prepare()
             run.warn(warn_of_gpu_users(prepared.gpus_before))
             run.measure()
@@ -198,7 +200,9 @@ class _Run:
         self._streams = Streams(
             target, spec.records, predictions, events.put, raw_output=spec.options.raw_output
         )
-        self._meter = Meter(ProcessTree(0), gpus, self._clock)
+        self.other_runs = OtherRuns(spec.options.suite, f"{spec.task} of {spec.target}")
+        self._load = LoadMeter()
+        self._meter = Meter(ProcessTree(0), gpus, self._clock, self._load)
         self._sampler = Sampler(1 / spec.options.rate, self._meter.read, writer.write, events.put)
         self._measured = Measurement()
         self._warnings: list[RunWarning] = []
@@ -207,6 +211,8 @@ class _Run:
         """Do everything that can be done before the clock starts."""
         self._steps.call(self._target.prepare)
         before = GpusBefore(self._gpus.mark_baseline(), self._gpus.processes())
+        self.warn(warn_of_other_runs(self.other_runs.find_new()))
+        self._load.prepare()
         return Prepared(self._spec.records, self._target.identity, self._gpus.infos, before)
 
     def measure(self) -> None:
@@ -218,11 +224,14 @@ class _Run:
         pid = self._steps.call(self._target.find_pid)
         if pid is not None:
             self._meter.tree = ProcessTree(pid, find_cgroup(pid))
+            self._load.pid = pid
         beats = self._sample_until_end(started)
         cpu_time = time.process_time() - cpu_time
+        self.warn(warn_of_other_runs(self.other_runs.find_new()))
         self._measured = replace(
             self._measured,
             monitor=Monitor(beats.due, beats.missed, round(cpu_time, 4)),
+            load=replace(self._load.finish(), other_runs=self.other_runs.found),
             energy=_subtract(self._gpus.energy(), energy),
         )
         self._steps.call(self._streams.finish)
@@ -312,6 +321,7 @@ class _Run:
             peaks=measured.peaks,
             energy=measured.energy,
             monitor=measured.monitor,
+            load=measured.load,
             warnings=tuple(warning.message for warning in self._warnings),
             warning_codes=tuple(warning.code for warning in self._warnings),
             failure=None if error is None else Failure(type(error).__name__, str(error)),

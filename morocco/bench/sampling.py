@@ -10,6 +10,7 @@ from dataclasses import dataclass
 
 from morocco.hardware.gpu import Gpus
 from morocco.hardware.host import ProcessTree
+from morocco.hardware.load import LoadMeter
 from morocco.logs.record import Peaks
 from morocco.logs.samples import Sample
 from morocco.util.units import AnchoredClock, Bytes, Seconds
@@ -95,12 +96,14 @@ class Sampler:
 class Meter:
     """Reads the processes of a target and their GPUs; used by one thread at a time."""
 
-    def __init__(self, tree: ProcessTree, gpus: Gpus, clock: AnchoredClock) -> None:
+    def __init__(
+        self, tree: ProcessTree, gpus: Gpus, clock: AnchoredClock, load: LoadMeter | None = None
+    ) -> None:
         self.tree = tree
         """What is read; may be replaced before the first reading."""
         self.last: Sample | None = None
         """The latest sample."""
-        self._gpus, self._clock = gpus, clock
+        self._gpus, self._clock, self._load = gpus, clock, load
         self._cpu_before: tuple[Seconds, Seconds] | None = None
         """Moment and CPU time of the reading before."""
         self._ram: Bytes | None = None
@@ -111,6 +114,8 @@ class Meter:
         host = self.tree.read()
         if not host.pids and self.last is not None:  # the first line is written in any case
             return None
+        if self._load is not None:
+            self._load.read(moment, host.cpu_time)
         gpu = self._gpus.read(host.pids)
         cores = self._compute_cores(moment, host.cpu_time)
         self._ram, self._gpu_ram = _larger(self._ram, host.ram), _larger(self._gpu_ram, gpu.ram)

@@ -32,6 +32,7 @@ RULES = (
     file_rules.copies,
     file_rules.overlap,
     record_rules.foreign_load,
+    record_rules.foreign_cpu,
     record_rules.warnings,
     record_rules.reference_machine,
     file_rules.remarks,

@@ -9,13 +9,16 @@ from morocco.check.context import CheckContext
 from morocco.check.profile import Machine
 from morocco.check.rule import REMEASURE, Detail, rule
 from morocco.logs.log import Log, group_by_task
-from morocco.logs.record import GPU_IN_USE, TIME_TOLERANCE, RunRecord
+from morocco.logs.record import FOREIGN_CPU, GPU_IN_USE, TIME_TOLERANCE, RunRecord
 from morocco.util.units import GIB, format_bytes, plural
 
 record_rule = partial(rule, needs_records=True)
 
 MEMORY_TOLERANCE = 0.1
 """A machine with 96 GB reports a few per cent less."""
+
+_RULES_OF_THEIR_OWN = (GPU_IN_USE, FOREIGN_CPU)
+"""Warnings that `foreign_load` and `foreign_cpu` cover."""
 
 
 @rule(
@@ -142,6 +145,21 @@ def foreign_load(context: CheckContext) -> Iterator[Detail]:
 
 @record_rule(
     "warn",
+    good="nobody else kept the CPU busy during a run",
+    bad="other processes kept the CPU busy during the run",
+    todo=f"stop them; {REMEASURE}",
+)
+def foreign_cpu(context: CheckContext) -> Iterator[Detail]:
+    def describe(record: RunRecord) -> Iterator[str]:
+        load = record.load
+        if load is not None and load.has_foreign_load:
+            yield f"{load.foreign_cores:.1f} of {plural(load.cores or 0, 'core')}"
+
+    return _judge_each(context, describe)
+
+
+@record_rule(
+    "warn",
     good="`morocco bench` gave no other warnings",
     bad="`morocco bench` gave warnings",
     todo="do as the warnings say",
@@ -149,8 +167,7 @@ def foreign_load(context: CheckContext) -> Iterator[Detail]:
 def warnings(context: CheckContext) -> Iterator[Detail]:
     def find_own(record: RunRecord) -> Iterator[str]:
         coded = zip(record.warnings, record.warning_codes, strict=True)
-        # The rule foreign-load covers GPUs in use.
-        yield " ".join(text for text, code in coded if text and code != GPU_IN_USE)
+        yield " ".join(text for text, code in coded if text and code not in _RULES_OF_THEIR_OWN)
 
     return _judge_each(context, find_own)
 

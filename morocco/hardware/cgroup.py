@@ -7,10 +7,11 @@ counter includes the CPU time of processes that came and went between two sample
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from morocco.hardware.info import Throttling
 from morocco.util.units import Seconds
 
 
@@ -47,11 +48,44 @@ def find_cgroup(pid: int, proc: Path = Path("/proc")) -> Cgroup | None:
         path = groups.get(controller)
         if path is None or path == own.get(controller):
             continue
-        for root, mount_point in _read_mounts(proc / "self" / "mountinfo", version):
+        for root, mount_point in _read_mounts(proc / "self" / "mountinfo", controller):
             folder = Path(mount_point) / path.removeprefix(root).lstrip("/")
             if pid in _read_pids(folder):
                 return Cgroup(folder, version)
     return None
+
+
+def find_quota(pid: int, proc: Path = Path("/proc")) -> Path | None:
+    """Return the file that counts how often the CPU quota of a process stopped it, if any."""
+    try:
+        groups = _read_groups(proc / str(pid) / "cgroup")
+    except OSError:
+        return None
+    for controller in ("cpu", ""):
+        path = groups.get(controller)
+        if path is None:
+            continue
+        for root, mount_point in _read_mounts(proc / "self" / "mountinfo", controller):
+            file = Path(mount_point) / path.removeprefix(root).lstrip("/") / "cpu.stat"
+            if read_throttling(file) is not None:
+                return file
+    return None
+
+
+def read_throttling(file: Path) -> Throttling | None:
+    """Return what `cpu.stat` of a control group has counted; None if it counts no quota."""
+    try:
+        lines = file.read_text().splitlines()
+        counts = {name: int(count) for name, count in map(str.split, lines)}
+        return Throttling(counts["nr_periods"], counts["nr_throttled"], _read_throttled(counts))
+    except (OSError, KeyError, ValueError):
+        return None
+
+
+def _read_throttled(counts: Mapping[str, int]) -> Seconds:
+    if "throttled_usec" in counts:  # version 2
+        return counts["throttled_usec"] / 1e6
+    return counts["throttled_time"] / 1e9
 
 
 def _read_groups(file: Path) -> dict[str, str]:
@@ -63,13 +97,13 @@ def _read_groups(file: Path) -> dict[str, str]:
     return groups
 
 
-def _read_mounts(file: Path, version: int) -> Iterator[tuple[str, str]]:
-    """Yield (root, mount point) of the hierarchy that counts CPU time (see proc(5))."""
+def _read_mounts(file: Path, controller: str) -> Iterator[tuple[str, str]]:
+    """Yield (root, mount point) of the hierarchy of a controller; '' is version 2 (see proc(5))."""
     for line in file.read_text().splitlines():
         mount, _, kind = line.partition(" - ")
         fields, (fs_type, _, options) = mount.split(), kind.split(" ", 2)
-        if fs_type == ("cgroup" if version == 1 else "cgroup2") and (
-            version == 2 or "cpuacct" in options.split(",")
+        if fs_type == ("cgroup" if controller else "cgroup2") and (
+            not controller or controller in options.split(",")
         ):
             yield fields[3].rstrip("/"), fields[4]
 

@@ -12,7 +12,7 @@ from types import NoneType
 from typing import Any, get_args, get_origin, get_type_hints
 
 from morocco.errors import name_cause
-from morocco.hardware.info import GpuInfo, GpuProcess, HostInfo
+from morocco.hardware.info import GpuInfo, GpuProcess, HostInfo, Load
 from morocco.targets.target import Identity
 from morocco.util.json import parse_object
 from morocco.util.units import GIB, Bytes, Seconds
@@ -22,6 +22,8 @@ TIME_TOLERANCE: Seconds = 0.1
 """A log and its record may differ by this much: the last sample may come after the end."""
 GPU_IN_USE = "gpu-in-use"
 """The code of the warning that other processes were on a GPU, before the start or later."""
+FOREIGN_CPU = "foreign-cpu"
+"""The code of the warning that other processes kept the CPU busy."""
 
 
 @dataclass(frozen=True)
@@ -116,6 +118,8 @@ class RunRecord:
     energy: float | None = None
     """Joules that the GPUs used during the run; None where they do not count it."""
     monitor: Monitor | None = None
+    load: Load | None = None
+    """What else was at work on the machine."""
     warnings: tuple[str, ...] = ()
     warning_codes: tuple[str, ...] = ()
     """The kind of each warning, in the order of `warnings`."""

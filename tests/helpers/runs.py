@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -26,6 +27,11 @@ _READERS = ("check", "pack", "report", "score", "stats")
 _MARK = "MOROCCO_TESTS_RUN"
 _ERROR = "morocco: error: "
 _WARNING = "morocco: warning: "
+_NEIGHBOURS = ("foreign-cpu", "other-runs", "steal")
+"""Codes of the warnings that other tests, at work at the same time, may cause."""
+_NEIGHBOURS_TOLD = re.compile(
+    r"[^\r\n]*(Other processes kept |Another morocco run |The hypervisor gave )[^\n]*\n"
+)
 
 Found = TypeVar("Found")
 
@@ -154,9 +160,8 @@ class Run:
         for pid in left:
             os.kill(pid, signal.SIGKILL)
         assert not left, f"processes were left behind: {commands}"
-        return Finished(
-            self.pid, self.process.returncode, (out or b"").decode(), (err or b"").decode()
-        )
+        told = without_neighbours((err or b"").decode())
+        return Finished(self.pid, self.process.returncode, (out or b"").decode(), told)
 
 
 class Bench:
@@ -220,8 +225,19 @@ def read_log(path: Path) -> list[dict[str, Any]]:
 
 
 def read_record(log: Path) -> Any:
-    """Return the record beside a log."""
-    return json.loads(log.with_suffix(".json").read_text())
+    """Return the record beside a log, without the warnings that other tests may cause."""
+    record = json.loads(log.with_suffix(".json").read_text())
+    told = zip(record["warnings"], record["warning_codes"], strict=True)
+    kept = [(text, code) for text, code in told if code not in _NEIGHBOURS]
+    return record | {
+        "warnings": [text for text, _ in kept],
+        "warning_codes": [code for _, code in kept],
+    }
+
+
+def without_neighbours(stderr: str) -> str:
+    """Return what a program said, without the warnings that other tests may cause."""
+    return _NEIGHBOURS_TOLD.sub("", stderr)
 
 
 def read_failed_record(log: Path) -> Any:

@@ -28,6 +28,7 @@ from runs import (
     run_morocco,
     run_time,
     until,
+    without_neighbours,
 )
 
 FIRST_TOOL = re.compile(r"([^/]+)/(\d+)_(\d+)_\d+\.jsonl")
@@ -418,4 +419,5 @@ def on_terminal(bench: Bench, target: str, *options: object, with_stdout: bool =
         except OSError:  # how a terminal says that nobody writes any more
             os.close(screen)
         finished = run.finish()
-    return Finished(finished.pid, finished.code, finished.stdout, shown.decode())
+    told = without_neighbours(shown.decode())
+    return Finished(finished.pid, finished.code, finished.stdout, told)

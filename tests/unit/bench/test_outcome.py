@@ -15,10 +15,11 @@ from morocco.bench.outcome import (
     build_failure,
     judge,
     warn_of_gpu_users,
+    warn_of_other_runs,
 )
 from morocco.errors import NoPredictions, OutOfMemory, TargetError, UnreadInput, name_cause
-from morocco.hardware.info import GpuInfo, GpuProcess
-from morocco.logs.record import GpusBefore, Monitor, Output, Peaks
+from morocco.hardware.info import GpuInfo, GpuProcess, Load, Throttling
+from morocco.logs.record import FOREIGN_CPU, GpusBefore, Monitor, Output, Peaks
 from morocco.targets.target import Exit, Identity
 from morocco.tasks import Records
 
@@ -234,3 +235,50 @@ def test_each_process_on_a_gpu_before_the_start_is_named() -> None:
     assert [warning.code for warning in warnings] == ["gpu-in-use"] * 2
     assert "GPU 0 is in use by others: sleep (pid 7)" in warnings[0].message
     assert "GPU 1 is in use by others: a hidden process (pid 8)" in warnings[1].message
+
+
+# What else was at work on the machine
+
+
+@pytest.mark.parametrize(
+    ("load", "code", "figure"),
+    [
+        (Load(2, 5.0, foreign_cores=1.62, foreign_highest=1.9), FOREIGN_CPU, "1.6 of 2 cores"),
+        (Load(2, 5.0, 0.02, 0.1, stolen_cores=0.5), "steal", "0.5 of 2 cores"),
+        (Load(swapped_in=2**30), "swapping", "1.00 GB"),
+        (Load(throttling=Throttling(400, 120, 3.5)), "throttled", "120 of 400 periods"),
+    ],
+)
+def test_what_slows_a_target_down_is_told_with_its_figure(
+    load: Load, code: str, figure: str
+) -> None:
+    found = warn(load=load)
+    assert found.code == code
+    assert figure in found.message
+
+
+@pytest.mark.parametrize(
+    "load",
+    [
+        Load(),
+        Load(2, 60.0, foreign_cores=0.2, foreign_highest=2.0),
+        Load(1, 0.33, foreign_cores=0.9, foreign_highest=0.9),
+        Load(64, 60.0, foreign_cores=3.0, foreign_highest=30.0),
+        Load(2, 5.0, 0.0, 0.0, stolen_cores=0.1),
+        Load(swapped_in=2**20, swapped_out=2**34),
+        Load(throttling=Throttling(400, 12, 3.5)),
+    ],
+)
+def test_a_little_of_it_is_not_told(load: Load) -> None:
+    assert judge(PREPARED, replace(GOOD, load=load)) == ()
+
+
+def test_a_quota_that_was_asked_for_is_not_told() -> None:
+    asked = limit(cpus="1.5")
+    assert judge(asked, replace(GOOD, load=Load(throttling=Throttling(400, 120, 3.5)))) == ()
+
+
+def test_another_run_on_this_machine_is_named() -> None:
+    (warning,) = warn_of_other_runs(["exec:python infer.py (pid 77)"])
+    assert warning.code == "other-runs"
+    assert "exec:python infer.py (pid 77)" in warning.message

@@ -51,7 +51,7 @@ def test_nothing_is_wrong_with_a_good_submission() -> None:
 def test_logs_alone_make_a_submission_too() -> None:
     checked = check(without_records(make_submission()))
     assert (checked.valid, broken(checked)) == (True, ["records"])
-    for rule in ("one-machine", "one-image", "foreign-load", "reference-machine"):
+    for rule in ("one-machine", "one-image", "foreign-load", "foreign-cpu", "reference-machine"):
         assert find(checked, rule).says.startswith("unknown")
 
 
@@ -60,7 +60,7 @@ def test_the_rules_are_reported_in_this_order(good: Submission) -> None:
         *("complete", "tasks", "sizes", "readable", "forward", "cadence", "late-clock"),
         *("finished", "readings", "gpu", "start-up", "speed", "work", "spread", "gpu-busy"),
         *("records", "same-run", "one-machine", "one-image", "one-input", "copies", "overlap"),
-        *("foreign-load", "warnings", "reference-machine", "remarks"),
+        *("foreign-load", "foreign-cpu", "warnings", "reference-machine", "remarks"),
     ]
     assert all(rule.good and rule.bad and rule.todo for rule in RULES)
 

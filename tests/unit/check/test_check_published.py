@@ -22,8 +22,8 @@ SMALL = ("1000_8", "1000_16", "1000_32")
 """Sizes of three runs each, in addition to the full set of rubert."""
 QUIET = {
     *("complete", "tasks", "readable", "forward", "finished", "gpu", "speed", "same-run"),
-    *("one-machine", "one-image", "one-input", "copies", "overlap", "foreign-load", "warnings"),
-    *("reference-machine", "remarks"),
+    *("one-machine", "one-image", "one-input", "copies", "overlap", "foreign-load"),
+    *("foreign-cpu", "warnings", "reference-machine", "remarks"),
 }
 """Rules that find nothing in either model; there are no records, and all runs are complete."""
 

@@ -127,6 +127,36 @@ def test_those_who_came_during_the_run_are_foreign_load_too(good: Submission) ->
     assert ask(loaded, "foreign-load") == {FIRST: "python3, train"}
 
 
+QUIET = {"cores": 8, "seconds": 40.0, "foreign_cores": 0.1, "foreign_highest": 6.0}
+
+
+@pytest.mark.parametrize(
+    ("changes", "what"),
+    [
+        ({"foreign_cores": 1.64}, "1.6 of 8 cores"),
+        ({"foreign_cores": 0.4}, "0.4 of 8 cores"),
+        ({"foreign_cores": 0.39}, None),
+        ({"foreign_cores": 0.25, "cores": 1}, "0.2 of 1 core"),
+        ({"foreign_cores": 4.7, "cores": 96}, None),
+        ({"foreign_cores": 1.2, "seconds": 0.4}, None),
+        ({"foreign_cores": None}, None),
+        ({"seconds": "x", "foreign_cores": 4.0}, None),
+    ],
+)
+def test_a_busy_cpu_is_a_warning_with_its_cores(
+    good: Submission, changes: Any, what: str | None
+) -> None:
+    loaded = spoil(good, load=QUIET | changes)
+    assert ask(loaded, "foreign-cpu") == ({} if what is None else {FIRST: what})
+    assert check(loaded, ONE).valid
+
+
+def test_the_warning_of_a_busy_cpu_is_not_repeated(good: Submission) -> None:
+    texts = ["5 samples missed.", "Other processes kept 1.6 of 8 cores busy."]
+    told = spoil(good, warnings=texts, warning_codes=["samples-missed", "foreign-cpu"])
+    assert ask(told, "warnings") == {FIRST: texts[0]}
+
+
 def test_warnings_of_bench_are_repeated(good: Submission) -> None:
     texts = ["5 samples missed: the machine was too busy.", "GPU 0 is in use by others: x (pid 1)."]
     assert ask(spoil(good, warnings=texts), "warnings") == {FIRST: texts[0]}

@@ -9,10 +9,22 @@ from typing import Any
 import pytest
 
 from jobs import make_job, write_run
-from morocco.hardware.info import GpuInfo, GpuProcess
+from morocco.hardware.info import GpuInfo, GpuProcess, Load, Pressure, Throttling
 from morocco.logs.record import GPU_IN_USE, Failure, GpusBefore, Output, RunRecord, parse_record
 
 UUID = "GPU-6bd9b2c2"
+LOAD = Load(
+    cores=2,
+    seconds=1.333,
+    foreign_cores=0.02,
+    foreign_highest=0.5,
+    stolen_cores=0.0,
+    swapped_in=4096,
+    swapped_out=0,
+    pressure=Pressure(0.2, 0.0, None),
+    throttling=Throttling(10, 1, 0.04),
+    other_runs=("exec:python infer.py (pid 77)",),
+)
 
 
 def test_a_record_that_was_written_is_read_back_whole(tmp_path: Path) -> None:
@@ -21,6 +33,7 @@ def test_a_record_that_was_written_is_read_back_whole(tmp_path: Path) -> None:
         gpus=(GpuInfo(0, UUID, "Tesla V100", 2**35, "470.57", "11.4", None, 300.0),),
         gpus_before=GpusBefore((2**20, None), (GpuProcess(0, 77, None, None),)),
         predictions=Output(20, "ab", "2022-06-17T14:00:00+00:00", None),
+        load=LOAD,
         warnings=("1 sample missed.",),
         warning_codes=("samples-missed",),
     )
@@ -31,6 +44,7 @@ def test_a_record_that_was_written_is_read_back_whole(tmp_path: Path) -> None:
     assert record.machine == written["machine"]
     assert record.gpus == (GpuInfo(0, UUID, "Tesla V100", 2**35, "470.57", "11.4", None, 300.0),)
     assert record.prediction_count == 20
+    assert record.load == LOAD
 
 
 def test_a_record_that_says_nothing_is_empty() -> None:
