@@ -33,7 +33,7 @@ from morocco.hardware.load import LoadMeter, OtherRuns
 from morocco.logs.record import DataFile, Failure, GpusBefore, Monitor, Output, RunRecord, to_utc
 from morocco.logs.samples import Sample
 from morocco.targets.factory import make_target
-from morocco.targets.options import RunOptions
+from morocco.targets.options import RunOptions, digest_env
 from morocco.targets.target import OnPull, Target
 from morocco.tasks import Records, find_data, load_records
 from morocco.util.units import AnchoredClock, Seconds
@@ -326,6 +326,7 @@ class _Run:
             warning_codes=tuple(warning.code for warning in self._warnings),
             failure=None if error is None else Failure(type(error).__name__, str(error)),
             stderr=None if error is None else measured.stderr,
+            env_digest=digest_env(spec.options.env),
         )
 
     def _format_utc(self, moment: Seconds | None) -> str | None:

@@ -97,7 +97,7 @@ class RunRecord:
     """The version."""
     target: Identity
     arguments: Mapping[str, Any]
-    """The command-line options that shape the run."""
+    """The command-line options that shape the run; of variables (-e) the names."""
     task: str | None
     input_size: int | None
     batch_size: int | None
@@ -127,6 +127,8 @@ class RunRecord:
     """None for a good run."""
     stderr: str | None = None
     """The end of what a failed target logged."""
+    env_digest: str | None = None
+    """Salted digest of the values of the variables; None if there are none."""
     machine: str | None = None
     """The fingerprint of host and GPUs; None until the record is written."""
     format: int | None = FORMAT

@@ -20,7 +20,7 @@ from morocco.errors import DataError, OutputError
 from morocco.logs.log import parse_samples
 from morocco.logs.record import FORMAT, TIME_TOLERANCE, RunRecord, parse_record
 from morocco.suite.plan import Job
-from morocco.targets.options import CONDITIONS, RunOptions
+from morocco.targets.options import CONDITIONS, RunOptions, may_be_digest_of
 from morocco.util.units import Seconds
 
 
@@ -103,6 +103,9 @@ def _list_differences(job: Job, record: RunRecord) -> Iterator[str]:
     for name, before, after in pairs:
         if before != after:
             yield f"{name} {before}, now {after}"
+    same_names = then["env"] == now["env"]
+    if same_names and not may_be_digest_of(record.env_digest, job.options.env):
+        yield f"other values of --env {', '.join(now['env'])}"
     if record.data.sha256 != job.records.sha256:
         yield "its data file had other records"
 

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
 import os
 from collections.abc import Iterator, Sequence
 from dataclasses import Field, dataclass, field, fields, replace
+from functools import cache
 from typing import Any, Literal
 
 from morocco.util.units import Seconds
@@ -100,6 +103,35 @@ def parse_env(settings: Sequence[str]) -> dict[str, str]:
         key, equals, value = setting.partition("=")
         env[key] = value if equals else os.environ[key]
     return env
+
+
+_SALT = os.urandom(16).hex()
+"""One for all records of this process: a digest takes 50 ms on purpose."""
+
+
+def digest_env(settings: Sequence[str]) -> str | None:
+    """Return `scrypt:SALT:DIGEST` of the values of variables; None if there are none."""
+    return _digest(_list_variables(settings), _SALT) if settings else None
+
+
+def may_be_digest_of(digest: str | None, settings: Sequence[str]) -> bool:
+    """Return False if a digest shows that variables had other values, or were others."""
+    kind, _, rest = (digest or "").partition(":")
+    if kind != "scrypt":  # a record without variables, or of an older or a newer version
+        return True
+    return _digest(_list_variables(settings), rest.partition(":")[0]) == digest
+
+
+def _list_variables(settings: Sequence[str]) -> str:
+    return json.dumps(parse_env(settings), sort_keys=True)
+
+
+@cache
+def _digest(secret: str, salt: str) -> str:
+    """Return a digest that is slow to compute: records are published, and secrets may be short."""
+    salted = salt.encode(errors="surrogatepass")
+    digest = hashlib.scrypt(secret.encode(), salt=salted, n=2**14, r=8, p=1, dklen=32)
+    return f"scrypt:{salt}:{digest.hex()}"
 
 
 def format_cores(cores: Sequence[int]) -> str:

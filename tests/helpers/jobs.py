@@ -11,7 +11,7 @@ from morocco.hardware.info import HostInfo
 from morocco.logs.record import DataFile, RunRecord
 from morocco.logs.samples import Sample
 from morocco.suite.plan import Block, Job
-from morocco.targets.options import RunOptions
+from morocco.targets.options import RunOptions, digest_env
 from morocco.targets.target import Identity
 from morocco.tasks import Records
 
@@ -65,7 +65,8 @@ def labels(jobs: Sequence[Job]) -> list[str]:
 
 def write_run(job: Job, run_time: float = 2.0, **facts: Any) -> dict[str, Any]:
     """Write the log and the record of a good run of a job, and return the record."""
-    facts = {"exit_code": 0, "run_time": run_time, **facts}
+    digest = digest_env(job.options.env)
+    facts = {"exit_code": 0, "run_time": run_time, "env_digest": digest, **facts}
     record = RunRecord(
         morocco="1.0",
         target=Identity(job.target, image_id="sha256:abc"),

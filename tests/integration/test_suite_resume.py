@@ -201,6 +201,14 @@ def test_runs_under_other_conditions_are_not_mixed_with_new_ones(
     assert suite.done == PARUS
 
 
+def test_runs_with_other_values_of_a_variable_are_not_mixed(suite: Suites) -> None:
+    suite("--repeats", 1, "-e", "COLOUR=crimson").succeeds()
+    assert suite("--repeats", 1, "-e", "COLOUR=crimson").succeeds().stderr.startswith("All 2 runs")
+    error = suite("--repeats", 1, "-e", "COLOUR=blue").fails(3)
+    assert f"\n  {suite.log('parus/1_1_01')}: other values of --env COLOUR\n" in error
+    assert "crimson" not in suite.log("parus/1_1_01").with_suffix(".json").read_text()
+
+
 def test_runs_on_other_data_are_not_mixed_with_new_ones(suite: Suites) -> None:
     suite("--repeats", 1).succeeds()
     (suite.data / "PARus" / "val.jsonl").write_text('{"idx": 5}\n')

@@ -205,9 +205,34 @@ def test_options_that_do_not_are_no_difference(options: RunOptions, tmp_path: Pa
     assert differences(make_job(logs=tmp_path, options=options)) == ()
 
 
-def test_the_value_of_a_variable_is_not_known_and_makes_no_difference(tmp_path: Path) -> None:
-    write_run(make_job(logs=tmp_path, options=RunOptions(env=("TOKEN=secret",))))
+@pytest.mark.parametrize(
+    ("env", "differs"),
+    [
+        (("TOKEN=secret", "HERE"), False),
+        (("TOKEN=secret", "HERE=yes"), False),
+        (("TOKEN=new", "HERE"), True),
+        (("TOKEN=secret", "HERE=no"), True),
+    ],
+)
+def test_other_values_of_variables_are_reported_but_not_shown(
+    env: tuple[str, ...], differs: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HERE", "yes")
+    options = RunOptions(env=("TOKEN=secret", "HERE"))
+    assert "secret" not in json.dumps(write_run(make_job(logs=tmp_path, options=options)))
+    found = differences(make_job(logs=tmp_path, options=RunOptions(env=env)))
+    assert found == (("other values of --env TOKEN, HERE",) if differs else ())
+
+
+@pytest.mark.parametrize("digest", [None, "", "argon2:00:11", 5])
+def test_a_record_without_a_digest_that_is_known_shows_the_names_alone(
+    digest: object, tmp_path: Path
+) -> None:
+    job = make_job(logs=tmp_path, options=RunOptions(env=("TOKEN=secret",)))
+    write_run(job)
+    change_record(job, env_digest=digest)
     assert differences(make_job(logs=tmp_path, options=RunOptions(env=("TOKEN=new",)))) == ()
+    assert differences(make_job(logs=tmp_path, options=RunOptions(env=("KEY=new",)))) != ()
 
 
 def test_other_data_are_reported(job: Job) -> None:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
+
 import click
 import pytest
 
@@ -12,6 +15,8 @@ from morocco.targets.options import (
     ContainerOptions,
     RunOptions,
     build_run_options,
+    digest_env,
+    may_be_digest_of,
     parse_env,
 )
 
@@ -80,3 +85,17 @@ def test_a_variable_without_a_value_takes_the_one_it_has_here(
         "B": "c=d",
         "E": "",
     }
+
+
+def test_a_digest_of_variables_depends_on_the_process_that_made_it() -> None:
+    code = "from morocco.targets.options import digest_env; print(digest_env(['PIN=1234']))"
+    command = [sys.executable, "-c", code]
+    digests = [subprocess.check_output(command, text=True).strip() for _ in range(2)]
+    assert digests[0] != digests[1]
+    for digest in digests:
+        assert may_be_digest_of(digest, ["PIN=1234"])
+        assert not may_be_digest_of(digest, ["PIN=1235"])
+
+
+def test_without_variables_there_is_no_digest() -> None:
+    assert digest_env([]) is None
