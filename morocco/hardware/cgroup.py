@@ -56,7 +56,7 @@ def find_cgroup(pid: int, proc: Path = Path("/proc")) -> Cgroup | None:
 
 
 def find_quota(pid: int, proc: Path = Path("/proc")) -> Path | None:
-    """Return the file that counts how often the CPU quota of a process stopped it, if any."""
+    """Return the file that counts how often a CPU quota stopped a process; None without one."""
     try:
         groups = _read_groups(proc / str(pid) / "cgroup")
     except OSError:
@@ -67,7 +67,8 @@ def find_quota(pid: int, proc: Path = Path("/proc")) -> Path | None:
             continue
         for root, mount_point in _read_mounts(proc / "self" / "mountinfo", controller):
             file = Path(mount_point) / path.removeprefix(root).lstrip("/") / "cpu.stat"
-            if read_throttling(file) is not None:
+            counted = read_throttling(file)
+            if counted and counted.periods:
                 return file
     return None
 

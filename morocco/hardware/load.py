@@ -18,6 +18,7 @@ from morocco.util.units import Seconds
 _TICKS = os.sysconf("SC_CLK_TCK")
 _PAGE = os.sysconf("SC_PAGE_SIZE")
 _CORE = re.compile(rb"^cpu\d* .*$", re.MULTILINE)
+_ALL_CORES = frozenset((b"cpu",))
 _MAX_FILE = 256 * 1024
 _SHORTEST: Seconds = 0.3
 _LONGEST: Seconds = 1.0
@@ -92,7 +93,7 @@ class LoadMeter:
 
     def _look_around(self) -> None:
         """Find the cores of the target, its quota, and the process that forwards its streams."""
-        self._cores = CoreSet.of(self.pid, _read(self._proc / "stat"))
+        self._cores = CoreSet.of(self.pid, _read(f"{self._proc}/stat"))
         self._quota = find_quota(self.pid, self._proc)
         target = _read_process(self._proc, self.pid)
         parent = _read_process(self._proc, target.parent) if target else None
@@ -100,7 +101,7 @@ class LoadMeter:
             self._engine[parent.pid] = parent.cpu_time
 
     def _take_reading(self, moment: Seconds, target: Seconds) -> None:
-        machine, stolen = parse_stat(_read(self._proc / "stat"), self._cores)
+        machine, stolen = parse_stat(_read(f"{self._proc}/stat"), self._cores)
         own = target + time.process_time() + self._read_engine()
         reading = CpuReading(moment, machine, stolen, own)
         if self._cpu:
@@ -140,7 +141,7 @@ class CoreSet:
     """The cores that a target may use."""
 
     count: int = 0
-    names: frozenset[bytes] = frozenset((b"cpu",))
+    names: frozenset[bytes] = _ALL_CORES
     """Of their lines in /proc/stat; all cores share the line `cpu`."""
 
     @classmethod
@@ -161,7 +162,8 @@ def parse_stat(stat: bytes, cores: CoreSet) -> tuple[Seconds, Seconds]:
     Busy is user, nice, system, irq and softirq; the time of guests is part of user and nice.
     """
     busy = stolen = 0
-    for line in _CORE.findall(stat):
+    lines = stat.splitlines()[:1] if cores.names is _ALL_CORES else _CORE.findall(stat)
+    for line in lines:
         name, user, nice, system, _, _, irq, softirq, steal, *_ = line.split()
         if name in cores.names:
             busy += int(user) + int(nice) + int(system) + int(irq) + int(softirq)
@@ -180,13 +182,13 @@ class _Process:
 def _find_engine(proc: Path) -> Iterator[int]:
     """Yield the processes of the container engine that all containers share."""
     for pid in filter(str.isdigit, os.listdir(proc)):  # noqa: PTH208 (cheap)
-        if _read(proc / pid / "comm").strip().decode(errors="replace") in _ENGINES:
+        if _read(f"{proc}/{pid}/comm").strip().decode(errors="replace") in _ENGINES:
             yield int(pid)
 
 
 def _read_process(proc: Path, pid: int) -> _Process | None:
     """Return what /proc/<pid>/stat says, None if the process is gone."""
-    before, bracket, after = _read(proc / str(pid) / "stat").rpartition(b")")
+    before, bracket, after = _read(f"{proc}/{pid}/stat").rpartition(b")")
     if not bracket:
         return None
     name, fields = before.partition(b"(")[2].decode(errors="replace"), after.split()
@@ -206,8 +208,8 @@ class _Counters:
 
 
 def _read_counters(proc: Path) -> _Counters:
-    vmstat = _read(proc / "vmstat")
-    waits = (_read(proc / "pressure" / name) for name in ("cpu", "memory", "io"))
+    vmstat = _read_whole(proc / "vmstat")
+    waits = (_read_whole(proc / "pressure" / name) for name in ("cpu", "memory", "io"))
     return _Counters(
         time.monotonic(),
         _find_number(rb"^pswpin (\d+)$", vmstat),
@@ -249,8 +251,8 @@ def _subtract(after: int | None, before: int | None) -> int | None:
     return None if after is None or before is None else after - before
 
 
-def _read(file: Path) -> bytes:
-    """Return the content of a small file of the kernel, empty if it is not there."""
+def _read(file: str) -> bytes:
+    """Return the content of a file that the kernel makes in one piece, empty if there is none."""
     try:
         handle = os.open(file, os.O_RDONLY)  # costs half of what `open` costs
     except OSError:
@@ -261,6 +263,14 @@ def _read(file: Path) -> bytes:
         return b""
     finally:
         os.close(handle)
+
+
+def _read_whole(file: Path) -> bytes:
+    """Return the content of a file of the kernel, empty if there is none."""
+    try:
+        return file.read_bytes()
+    except OSError:
+        return b""
 
 
 class OtherRuns:
@@ -275,21 +285,23 @@ class OtherRuns:
         self._suite = suite or "-"
         name = f"{_MARK}{self._suite}/{os.getpid()}/{time.monotonic_ns():x}/{what}"
         self._name = " ".join(name.split()).encode()[:_MAX_NAME]
-        self._socket = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
+        self._socket: socket.socket | None = None
         self.found: tuple[str, ...] = ()
         """All that were seen so far."""
 
     def __enter__(self) -> OtherRuns:
         with suppress(OSError):
+            self._socket = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
             self._socket.bind(b"\0" + self._name)
         return self
 
     def __exit__(self, *_: object) -> None:
-        self._socket.close()
+        if self._socket is not None:
+            self._socket.close()
 
     def find_new(self) -> list[str]:
         """Return the runs that are at work now and were not seen before."""
-        names = Path("/proc/net/unix").read_bytes()
+        names = _read_whole(Path("/proc/net/unix"))
         new = [run for run in parse_runs(names, self._name, self._suite) if run not in self.found]
         self.found = (*self.found, *new)
         return new

@@ -99,6 +99,17 @@ def test_feeding_and_draining_are_no_foreign_load(
     assert record["load"]["foreign_cores"] < 0.2
 
 
+def test_a_quota_that_was_asked_for_is_recorded_and_no_cause_for_alarm(
+    metronome_image: Metronome, bench: Bench, log: Path
+) -> None:
+    bench(metronome_image("--workers 1 --hang 1.5"), "-o", log, "--cpus", "0.5").succeeds()
+    record = read_whole_record(log)
+    counted = record["load"]["throttling"]
+    assert counted["periods"] >= counted["throttled"] >= 3
+    assert counted["time"] > 0.2
+    assert "throttled" not in record["warning_codes"]
+
+
 def test_another_run_on_this_machine_is_named(bench: Bench, log: Path, tmp_path: Path) -> None:
     with bench.start(metronome_process("--hang 600"), "-o", tmp_path / "other.jsonl") as other:
         until((tmp_path / "other.jsonl.part").exists)

@@ -188,9 +188,9 @@ def test_the_quota_of_the_target_is_read(machine: Machine, lines: str, time: flo
     )
     hierarchy = "4:cpu:" if version == 1 else "0::"
     (machine.proc / str(TARGET) / "cgroup").write_text(f"{hierarchy}/box\n")
-    (group / "cpu.stat").write_text(lines.format(0, 0).replace("25", "00"))
+    (group / "cpu.stat").write_text(lines.format(50, 0).replace("25", "00"))
     meter = start(machine)
-    (group / "cpu.stat").write_text(lines.format(100, 40))
+    (group / "cpu.stat").write_text(lines.format(150, 40))
     meter.read(10.33, 1.0)
     assert meter.finish().throttling == Throttling(100, 40, time)
 
