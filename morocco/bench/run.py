@@ -223,7 +223,7 @@ class _Run:
         cpu_time = time.process_time()
         pid = self._steps.call(self._target.find_pid)
         if pid is not None:
-            self._meter.tree = ProcessTree(pid, find_cgroup(pid))
+            self._meter.tree = ProcessTree(pid, find_cgroup(pid), self._target.find_adopted)
             self._load.pid = pid
         beats = self._sample_until_end(started)
         cpu_time = time.process_time() - cpu_time

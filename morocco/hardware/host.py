@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import platform
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -48,8 +48,14 @@ class CpuTimes:
 class ProcessTree:
     """A process and all its descendants, or all processes of its control group."""
 
-    def __init__(self, pid: int, cgroup: Cgroup | None = None) -> None:
-        self._cgroup = cgroup
+    def __init__(
+        self,
+        pid: int,
+        cgroup: Cgroup | None = None,
+        find_adopted: Callable[[], Iterable[int]] = tuple,
+    ) -> None:
+        """`find_adopted` returns processes that have left the tree and still belong to it."""
+        self._cgroup, self._find_adopted = cgroup, find_adopted
         self._known: dict[int, psutil.Process] = {}
         self._times: dict[tuple[int, float], CpuTimes] = {}
         self._cpu_time: Seconds = 0.0
@@ -76,7 +82,7 @@ class ProcessTree:
         # A process stays a member when its parent ends; a reused pid is not let in.
         members = [pid for pid, process in self._known.items() if process.is_running()]
         root, self._root = self._root, None
-        return find_descendants(members if root is None else [root])
+        return find_descendants([*(members if root is None else [root]), *self._find_adopted()])
 
     def _read_ram(self) -> Bytes | None:
         infos = [_or_none(process.memory_info) for process in self._known.values()]
@@ -141,6 +147,14 @@ def find_descendants(roots: Collection[int]) -> set[int]:
             found.add(pid)
             waiting += _list_children(pid)
     return found
+
+
+def list_own_children(*, of_main_thread: bool = False) -> list[int]:
+    """Return the children of this process; its main thread has those that it adopted."""
+    pid = os.getpid()
+    if not Path("/proc/thread-self/children").exists():
+        return [child.pid for child in psutil.Process().children()]
+    return _list_children_of_thread(pid, str(pid)) if of_main_thread else _list_children(pid)
 
 
 def _search_all_processes(roots: Collection[int]) -> set[int]:

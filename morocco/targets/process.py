@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import array
+import ctypes
 import fcntl
 import os
 import selectors
@@ -10,6 +11,7 @@ import shlex
 import signal
 import subprocess
 import termios
+import threading
 import time
 import uuid
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
@@ -17,7 +19,14 @@ from contextlib import suppress
 from pathlib import Path
 
 from morocco.errors import TargetError
-from morocco.hardware.host import count_oom_kills, created_at, is_alive_since
+from morocco.hardware.host import (
+    count_oom_kills,
+    created_at,
+    find_descendants,
+    is_alive,
+    is_alive_since,
+    list_own_children,
+)
 from morocco.targets.options import format_cores
 from morocco.targets.target import EXEC_PREFIX, Channel, Exit, Identity
 from morocco.util.units import Seconds
@@ -26,8 +35,10 @@ _READ_SIZE = 1024 * 1024
 _SIGKILLED = 128 + signal.SIGKILL
 _MARK = "MOROCCO_TARGET"
 """Variable in the environment of the process and of all its descendants, to find them by."""
+_VARIABLE = f"{_MARK}=".encode()
 _KILL_TIMEOUT: Seconds = 5
 """Killed processes that hold a GPU take a while to vanish."""
+_PR_SET_CHILD_SUBREAPER = 36
 
 
 class ProcessTarget:
@@ -59,6 +70,9 @@ class ProcessTarget:
         self._process: subprocess.Popen[bytes] | None = None
         self._stdin = self._stdin_read_end = -1
         self._oom_kills: int | None = None
+        self._others: frozenset[int] = frozenset()
+        """Children of this process before the start, which are none of the target's."""
+        self._adopted: frozenset[int] = frozenset()
 
     def __enter__(self) -> ProcessTarget:
         return self
@@ -69,17 +83,20 @@ class ProcessTarget:
             self._process.wait()
             for stream in filter(None, (self._process.stdout, self._process.stderr)):
                 stream.close()
+        _stop_adopting(self._mark)
         self._close_stdin_read_end()
         self.close_input()
 
     def prepare(self) -> None:
-        """Do nothing."""
+        """Make this process the one that adopts daemons of the target, instead of init."""
+        _start_adopting(self._mark)
 
     def start(self) -> Seconds:
         """Start the process; raises TargetError if the command cannot be run."""
         # The read end stays open here too, to count what the target leaves unread.
         self._stdin_read_end, self._stdin = os.pipe()
         self._oom_kills = count_oom_kills()
+        self._others = frozenset(list_own_children())
         if self._cores:  # of this thread only, which does nothing but start the process
             os.sched_setaffinity(0, self._cores)
         try:
@@ -100,6 +117,25 @@ class ProcessTarget:
     def find_pid(self) -> int | None:
         """Return the id of the process."""
         return self._running.pid
+
+    def find_adopted(self) -> Collection[int]:
+        """Return the daemons of the process: orphans that this process has adopted."""
+        known = {self._running.pid, *self._others, *self._adopted}
+        new = set(list_own_children(of_main_thread=True)) - known
+        self._adopted |= set(filter(self._is_own, new))
+        return self._adopted
+
+    def _is_own(self, child: int) -> bool:
+        """Return whether the target, not this process, has started a child of this process."""
+        mark = _read_mark(child)
+        if mark is not None:
+            return mark == self._mark
+        try:  # its environment was cleared, but session and cores are not those of this process
+            cores, session = os.sched_getaffinity(child), os.getsid(child)
+        except OSError:
+            return False
+        is_alone = cores <= set(self._cores) if self._cores else len(_adopting) == 1
+        return is_alone and session != os.getsid(0)
 
     def write(self, data: bytes) -> None:
         """Feed all of `data`."""
@@ -160,7 +196,15 @@ class ProcessTarget:
         # Not waited for yet, so the group id cannot have been reused.
         with suppress(ProcessLookupError, PermissionError):
             os.killpg(self._running.pid, signal.SIGKILL)
-        _kill_until_gone(lambda: list(_find_marked(self._mark)))
+        _kill_until_gone(self._find_left)
+        for pid in self._adopted:
+            with suppress(ChildProcessError):
+                os.waitpid(pid, os.WNOHANG)
+        self._adopted = frozenset()  # the numbers may be given to others
+
+    def _find_left(self) -> list[int]:
+        left = {*_find_marked(self._mark), *find_descendants(self.find_adopted())}
+        return list(filter(is_alive, left))
 
     def _kernel_killed(self) -> bool:
         now = count_oom_kills()
@@ -170,6 +214,24 @@ class ProcessTarget:
         if self._stdin_read_end >= 0:
             os.close(self._stdin_read_end)
             self._stdin_read_end = -1
+
+
+_adopting: set[str] = set()
+"""The marks of the targets of this process that run now: lanes are threads."""
+_adopting_lock = threading.Lock()
+
+
+def _start_adopting(mark: str) -> None:
+    with _adopting_lock:
+        _adopting.add(mark)
+        ctypes.CDLL(None).prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
+
+
+def _stop_adopting(mark: str) -> None:
+    with _adopting_lock:
+        _adopting.discard(mark)
+        if not _adopting:  # orphans of other children are not for this process to wait for
+            ctypes.CDLL(None).prctl(_PR_SET_CHILD_SUBREAPER, 0, 0, 0, 0)
 
 
 def kill_orphans(suite: str) -> int:
@@ -201,11 +263,15 @@ def _kill_until_gone(find: Callable[[], list[int]]) -> None:
 
 def _find_marked(start: str) -> dict[int, str]:
     """Return the marks that begin with `start`, by the process that has one."""
-    variable = f"{_MARK}={start}".encode()
-    found = {}
-    for environ in Path("/proc").glob("[0-9]*/environ"):
-        with suppress(OSError):  # gone, or another user's
-            for setting in environ.read_bytes().split(b"\0"):
-                if setting.startswith(variable):
-                    found[int(environ.parent.name)] = setting.decode().partition("=")[2]
-    return found
+    pids = (int(folder.name) for folder in Path("/proc").glob("[0-9]*"))
+    marks = {pid: mark for pid in pids if (mark := _read_mark(pid)) is not None}
+    return {pid: mark for pid, mark in marks.items() if mark.startswith(start)}
+
+
+def _read_mark(pid: int) -> str | None:
+    """Return the mark of a process; None without one, or for one that is hidden or gone."""
+    with suppress(OSError):
+        for setting in Path(f"/proc/{pid}/environ").read_bytes().split(b"\0"):
+            if setting.startswith(_VARIABLE):
+                return setting.removeprefix(_VARIABLE).decode(errors="replace")
+    return None

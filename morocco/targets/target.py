@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Literal, Protocol
 
@@ -80,6 +80,9 @@ class Target(Protocol):
 
     def find_pid(self) -> int | None:
         """Return the main process as seen from this machine; None if it has ended."""
+
+    def find_adopted(self) -> Collection[int]:
+        """Return processes of the target that are no descendants of the main process any more."""
 
     def write(self, data: bytes) -> None:
         """Feed all of `data`, however long it takes; raises OSError when nobody reads any more."""

@@ -3,7 +3,12 @@
 from __future__ import annotations
 
 import json
+import os
 import shlex
+import signal
+import subprocess
+import sys
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -60,6 +65,63 @@ def test_a_process_that_stays_behind_is_ended_with_the_target(bench: Bench, log:
 def test_a_daemon_is_ended_with_the_target(way: str, bench: Bench, log: Path) -> None:
     bench(f"exec:sh -c {shlex.quote(f'cat; {way} sleep 0.2')}", "-o", log).succeeds()
     assert read_record(log)["run_time"] < 5
+
+
+DAEMON = """
+import os, subprocess, sys, time
+server = "x = b'x' * (100 * 2**20)\\nwhile True: pass"
+daemon = "import os, sys; open(sys.argv[2], 'w').write(str(os.getpid())); exec(sys.argv[1])"
+if os.fork() == 0:
+    os.setsid()
+    if os.fork() == 0:
+        os.dup2(os.open(os.devnull, os.O_RDWR), 1)
+        os.execve(sys.executable, [sys.executable, "-c", daemon, server, sys.argv[1]], {ENV})
+    os._exit(0)
+os.wait()
+sys.stdout.write(sys.stdin.read())
+sys.stdout.flush()
+time.sleep(1.5)
+"""
+
+
+@pytest.mark.parametrize("environment", ["os.environ", "{}"], ids=["marked", "cleared"])
+def test_a_server_that_daemonises_is_measured_and_ended(
+    environment: str, data_dir: Path, tmp_path: Path, log: Path
+) -> None:
+    """It leaves its session and its parents, and clears its environment."""
+    program, pid = tmp_path / "daemon.py", tmp_path / "pid"
+    program.write_text(DAEMON.replace("{ENV}", environment))
+    other = subprocess.Popen(["sleep", "600"], start_new_session=True)
+    try:
+        record = measure(
+            f"exec:{sys.executable} {program} {pid}",
+            data_dir,
+            "parus",
+            input_size=100,
+            batch_size=32,
+            output=log,
+            options=RunOptions(rate=10),
+        )
+        assert not Path(f"/proc/{pid.read_text()}").exists()  # not even as a zombie
+        assert other.poll() is None
+    finally:
+        other.kill()
+        other.wait()
+        with suppress(ProcessLookupError):
+            os.kill(int(pid.read_text()), signal.SIGKILL)
+    assert record.peaks.ram is not None
+    assert record.peaks.ram > 100 * 2**20
+    assert max(line["cpu_usage"] or 0 for line in read_log(log)) > 0.5
+
+
+def test_what_other_children_leave_behind_is_not_adopted(data_dir: Path) -> None:
+    measure(metronome_process(""), data_dir, "parus", input_size=3)
+    orphan = subprocess.check_output(["sh", "-c", "sleep 60 >/dev/null & echo $!"], text=True)
+    try:
+        parent = Path(f"/proc/{orphan.strip()}/stat").read_text().rpartition(")")[2].split()[1]
+        assert int(parent) != os.getpid()
+    finally:
+        os.kill(int(orphan), signal.SIGKILL)
 
 
 @pytest.mark.parametrize(
