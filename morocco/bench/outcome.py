@@ -14,8 +14,17 @@ from morocco.errors import (
     UnreadInput,
     WrongPredictions,
 )
+from morocco.hardware.clocks import GpuClocks, describe_slowdown
 from morocco.hardware.info import GpuInfo, GpuProcess, Joules, Load
-from morocco.logs.record import FOREIGN_CPU, GPU_IN_USE, GpusBefore, Monitor, Output, Peaks
+from morocco.logs.record import (
+    FOREIGN_CPU,
+    GPU_IN_USE,
+    GPU_SLOWED,
+    GpusBefore,
+    Monitor,
+    Output,
+    Peaks,
+)
 from morocco.targets.target import Exit, Identity
 from morocco.tasks import Records
 from morocco.util.units import Bytes, Seconds, format_bytes, plural
@@ -71,6 +80,7 @@ class Measurement:
     gpus_lost: tuple[str, ...] = ()
     gpu_users: tuple[GpuProcess, ...] | None = None
     """Others that computed on the GPUs during the run; None if that cannot be told."""
+    gpu_clocks: tuple[GpuClocks, ...] | None = None
 
 
 def warn_of_gpu_users(before: GpusBefore) -> Iterator[RunWarning]:
@@ -160,7 +170,7 @@ def _check_answers(records: Records, answers: Answers, stderr: str) -> None:
 
 
 def _find_doubts(prepared: Prepared, measured: Measurement, end: Exit) -> Iterator[RunWarning]:
-    records, predicted, peaks = prepared.records, measured.predictions.count or 0, measured.peaks
+    records, predicted = prepared.records, measured.predictions.count or 0
     if predicted not in (records.count, records.distinct):
         distinct = f" with {records.distinct:,} different idx" if records.distinct else ""
         yield RunWarning(
@@ -171,6 +181,16 @@ def _find_doubts(prepared: Prepared, measured: Measurement, end: Exit) -> Iterat
     if end.out_of_memory:
         message = "A process of the target was killed for memory, but the target exited with 0."
         yield RunWarning("out-of-memory", message)
+    yield from _find_gpu_doubts(prepared, measured)
+    if measured.monitor is not None and (missed := measured.monitor.samples_missed):
+        message = f"{plural(missed, 'sample')} missed: the machine was too busy."
+        yield RunWarning("samples-missed", message)
+    if measured.load is not None:
+        yield from _find_load(measured.load, quota_wanted="cpus" in prepared.target.limits)
+
+
+def _find_gpu_doubts(prepared: Prepared, measured: Measurement) -> Iterator[RunWarning]:
+    peaks = measured.peaks
     if prepared.gpus and peaks.gpu_ram is None:
         yield RunWarning(
             "gpu-unused",
@@ -187,14 +207,15 @@ def _find_doubts(prepared: Prepared, measured: Measurement, end: Exit) -> Iterat
     for process in measured.gpu_users or ():
         if (process.gpu, process.pid) not in told:
             yield _warn_of_gpu_user(process, "was used by others during the run")
+    for clocks in filter(GpuClocks.is_slowed, measured.gpu_clocks or ()):
+        yield RunWarning(
+            GPU_SLOWED,
+            f"GPU {clocks.gpu} was {describe_slowdown(clocks)}. The run took longer than it need: "
+            "improve the cooling or the power supply, or measure on another machine.",
+        )
     for lost in measured.gpus_lost:
         message = f"{lost}. Its readings end there; gpu_ram may be too low."
         yield RunWarning("gpu-lost", message)
-    if measured.monitor is not None and (missed := measured.monitor.samples_missed):
-        message = f"{plural(missed, 'sample')} missed: the machine was too busy."
-        yield RunWarning("samples-missed", message)
-    if measured.load is not None:
-        yield from _find_load(measured.load, quota_wanted="cpus" in prepared.target.limits)
 
 
 def _find_load(load: Load, *, quota_wanted: bool) -> Iterator[RunWarning]:

@@ -233,6 +233,7 @@ class _Run:
             monitor=Monitor(beats.due, beats.missed, round(cpu_time, 4)),
             load=replace(self._load.finish(), other_runs=self.other_runs.found),
             energy=_subtract(self._gpus.energy(), energy),
+            gpu_clocks=self._gpus.clocks(),
         )
         self._steps.call(self._streams.finish)
 
@@ -318,6 +319,7 @@ class _Run:
             records_fed=measured.fed,
             predictions=measured.predictions,
             gpu_users=measured.gpu_users,
+            gpu_clocks=measured.gpu_clocks,
             peaks=measured.peaks,
             energy=measured.energy,
             monitor=measured.monitor,

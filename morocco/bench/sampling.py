@@ -116,7 +116,7 @@ class Meter:
             return None
         if self._load is not None:
             self._load.read(moment, host.cpu_time)
-        gpu = self._gpus.read(host.pids)
+        gpu = self._gpus.read(host.pids, moment)
         cores = self._compute_cores(moment, host.cpu_time)
         self._ram, self._gpu_ram = _larger(self._ram, host.ram), _larger(self._gpu_ram, gpu.ram)
         self.last = Sample(self._clock.timestamp(moment), cores, host.ram, gpu.use, gpu.ram)

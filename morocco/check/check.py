@@ -33,6 +33,7 @@ RULES = (
     file_rules.overlap,
     record_rules.foreign_load,
     record_rules.foreign_cpu,
+    record_rules.clocks,
     record_rules.warnings,
     record_rules.reference_machine,
     file_rules.remarks,

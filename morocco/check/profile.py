@@ -9,6 +9,7 @@ from typing import Annotated
 
 from msgspec import Meta
 
+from morocco.hardware.clocks import SLOWED
 from morocco.logs.log import INIT_SIZE
 from morocco.stats.anomalies import COLD_START, USUAL_RUNS, WIDE_SPREAD
 from morocco.tasks import TASKS
@@ -46,6 +47,10 @@ class Thresholds:
     """Coefficient of variation of the speed."""
     gpu_busy: Amount = 0.8
     """Usage of the GPU while the model works."""
+    slowed: Amount = SLOWED
+    """Fraction of its time at work for which a GPU may be slowed down by heat or hardware."""
+    slow_clock: Amount = 0.15
+    """Fraction of the median of comparable runs by which the SM clock of a run may be lower."""
 
 
 @dataclass(frozen=True)

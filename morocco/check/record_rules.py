@@ -2,23 +2,30 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import partial
+from statistics import median
 
 from morocco.check.context import CheckContext
 from morocco.check.profile import Machine
 from morocco.check.rule import REMEASURE, Detail, rule
+from morocco.hardware.clocks import GpuClocks, describe_slowdown
 from morocco.logs.log import Log, group_by_task
-from morocco.logs.record import FOREIGN_CPU, GPU_IN_USE, TIME_TOLERANCE, RunRecord
-from morocco.util.units import GIB, format_bytes, plural
+from morocco.logs.record import FOREIGN_CPU, GPU_IN_USE, GPU_SLOWED, TIME_TOLERANCE, RunRecord
+from morocco.util.units import GIB, Seconds, format_bytes, plural
 
 record_rule = partial(rule, needs_records=True)
 
 MEMORY_TOLERANCE = 0.1
 """A machine with 96 GB reports a few per cent less."""
+SETTLED: Seconds = 5.0
+"""Clocks take a moment to rise; those of a GPU that was at work for less are not compared."""
+COMPARABLE = 3
+"""The fewest runs of which one can be told to be slower than the others."""
 
-_RULES_OF_THEIR_OWN = (GPU_IN_USE, FOREIGN_CPU)
-"""Warnings that `foreign_load` and `foreign_cpu` cover."""
+_RULES_OF_THEIR_OWN = (GPU_IN_USE, FOREIGN_CPU, GPU_SLOWED)
+"""Warnings that `foreign_load`, `foreign_cpu` and `clocks` cover."""
 
 
 @rule(
@@ -156,6 +163,53 @@ def foreign_cpu(context: CheckContext) -> Iterator[Detail]:
             yield f"{load.foreign_cores:.1f} of {plural(load.cores or 0, 'core')}"
 
     return _judge_each(context, describe)
+
+
+@record_rule(
+    "warn",
+    good="the GPUs ran at their usual clocks",
+    bad="a GPU was slowed down, so the run took too long",
+    todo=f"improve its cooling or power supply, or choose another machine; {REMEASURE}",
+)
+def clocks(context: CheckContext) -> Iterator[Detail]:
+    usual = _find_usual_clocks(context)
+    share, drop = context.profile.thresholds.slowed, context.profile.thresholds.slow_clock
+
+    def judge(log: Log, record: RunRecord) -> Iterator[str]:
+        for gpu in record.gpu_clocks or ():
+            if gpu.is_slowed(share):
+                yield describe_slowdown(gpu)
+                continue
+            expected = usual.get(_find_peers(log, record, gpu))
+            if expected and gpu.sm_clock and gpu.sm_clock < (1 - drop) * expected:
+                yield f"SM clock {gpu.sm_clock} MHz, {expected:.0f} in comparable runs"
+
+    return _merge(
+        (log, what) for log, record in context.recorded() if (what := ", ".join(judge(log, record)))
+    )
+
+
+def _find_usual_clocks(context: CheckContext) -> dict[tuple[object, ...], float]:
+    """Return the median SM clock of comparable runs, where they are enough."""
+    found = defaultdict(list)
+    for log, record in context.recorded():
+        for gpu in record.gpu_clocks or ():
+            if gpu.sm_clock and (key := _find_peers(log, record, gpu)):
+                found[key].append(gpu.sm_clock)
+    return {key: median(known) for key, known in found.items() if len(known) >= COMPARABLE}
+
+
+def _find_peers(log: Log, record: RunRecord, gpu: GpuClocks) -> tuple[object, ...]:
+    """Return what comparable runs have in common; empty if the run is comparable to none.
+
+    A GPU at its power limit is the slower the harder it works: only runs of the same work compare.
+    """
+    names = [info.name for info in record.gpus or () if info.index == gpu.gpu]
+    if not names or not gpu.busy or gpu.busy < SETTLED:
+        return ()
+    limit = gpu.throttling.power_cap if gpu.throttling else None
+    free = limit is not None and not limit
+    return (names[0], *(() if free else (log.model, log.path.task, log.path.size)))
 
 
 @record_rule(

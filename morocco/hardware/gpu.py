@@ -12,9 +12,10 @@ from pathlib import Path
 from typing import Literal, TypeVar
 
 from morocco.errors import GpuError
+from morocco.hardware.clocks import ClockMeter, GpuClocks
 from morocco.hardware.info import GpuInfo, GpuProcess, Joules
 from morocco.hardware.nvml import Nvml, NvmlError, ProcessMemory
-from morocco.util.units import Bytes
+from morocco.util.units import Bytes, Seconds
 
 _ENTRY = re.compile(r"[0-9]+|(GPU|MIG)-[0-9A-Za-z./-]+")
 
@@ -28,6 +29,7 @@ class GpuDevice:
         self.info = self._read_info(index)
         self.baseline: Bytes | None = None
         """Memory in use before the run."""
+        self.clocks = ClockMeter(nvml, self._handle)
         self.failed = False
 
     def __str__(self) -> str:
@@ -164,6 +166,8 @@ _HOST_PID_NAMESPACE = "pid:[4026531836]"
 """The kernel's name for its first PID namespace."""
 _NOISE: Bytes = 2**20
 """The memory in use on an idle GPU varies by less than this."""
+_CLOCK_PERIOD: Seconds = 0.9
+"""Clocks are read once a second; a little less, lest a beat that is early is passed over."""
 _MPS = "nvidia-cuda-mps"
 """The server of NVIDIA's Multi-Process Service, which works for its clients."""
 
@@ -249,6 +253,8 @@ class Gpus:
         self._lost = list(lost)
         self._foreign_pids = foreign_pids
         self._strangers = Strangers()
+        self._clocks_read: Seconds | None = None
+        """The moment of the last reading of the clocks, first that of the start."""
 
     @classmethod
     def open(cls, choice: str = "auto", *, foreign_pids: bool | None = None) -> Gpus:
@@ -297,10 +303,11 @@ class Gpus:
         return tuple(self._query(device, GpuDevice.used) for device in self._devices)
 
     def mark_baseline(self) -> tuple[Bytes | None, ...]:
-        """Return the memory in use now, and count the growth of each GPU from here."""
+        """Return the memory in use now; growth and throttling of each GPU are counted from here."""
         baselines = self.used()
         for device, baseline in zip(self._devices, baselines, strict=True):
             device.baseline = baseline
+            device.clocks.mark()
         return baselines
 
     def energy(self) -> Joules | None:
@@ -310,9 +317,19 @@ class Gpus:
         """
         return _sum([self._query(device, GpuDevice.energy) for device in self._devices])
 
-    def read(self, pids: Collection[int]) -> GpuReading:
-        """Return what the task with these processes uses now."""
-        read_device = partial(self._read_device, pids=frozenset(pids))
+    def clocks(self) -> tuple[GpuClocks, ...]:
+        """Return how fast each selected GPU ran on which the task was at work."""
+        summaries = (device.clocks.summarise(device.info.index) for device in self._devices)
+        return tuple(filter(None, summaries))
+
+    def read(self, pids: Collection[int], moment: Seconds | None = None) -> GpuReading:
+        """Return what the task with these processes uses now.
+
+        About once a second of `moment` (monotonic clock), its clocks are read too; never at the
+        first, when the task is waiting for its input, and never for None.
+        """
+        span = None if moment is None else self._time_clocks(moment)
+        read_device = partial(self._read_device, pids=frozenset(pids), span=span)
         readings = [
             reading for device in self._devices if (reading := self._query(device, read_device))
         ]
@@ -322,7 +339,23 @@ class Gpus:
             ram=_sum([reading.ram for reading in readings]),
         )
 
-    def _read_device(self, device: GpuDevice, pids: frozenset[int]) -> GpuReading | None:
+    def _time_clocks(self, moment: Seconds) -> Seconds | None:
+        """Return the time since the clocks were read; None if that is not due yet."""
+        span = None if self._clocks_read is None else moment - self._clocks_read
+        if span is not None and span < _CLOCK_PERIOD:
+            return None
+        self._clocks_read = moment
+        return span
+
+    def _read_device(
+        self, device: GpuDevice, pids: frozenset[int], span: Seconds | None
+    ) -> GpuReading | None:
+        reading = self._read_use(device, pids)
+        if reading is not None and span is not None:
+            device.clocks.read(span, reading.use)
+        return reading
+
+    def _read_use(self, device: GpuDevice, pids: frozenset[int]) -> GpuReading | None:
         """Return what the task uses of one GPU, None if it is not on it."""
         listed = device.compute_processes()
         if listed is not None and pids and not self._foreign_pids:

@@ -97,6 +97,14 @@ class Nvml:
                 return None
             raise
 
+    def ask(self, name: str, *arguments: Any) -> Any | None:
+        """Call a function whose value can be done without; None if that fails in any way."""
+        function = getattr(self._pynvml, name, None)  # an older pynvml may lack it
+        try:
+            return None if function is None else self._translate(function, *arguments)
+        except NvmlError:
+            return None
+
     def list_processes(self, handle: Any, kind: Kind) -> list[ProcessMemory] | None:
         """Return the processes on a GPU, None if they are not listed; raises NvmlError."""
         lists = self._lists[kind]

@@ -12,6 +12,7 @@ from types import NoneType
 from typing import Any, get_args, get_origin, get_type_hints
 
 from morocco.errors import name_cause
+from morocco.hardware.clocks import GpuClocks
 from morocco.hardware.info import GpuInfo, GpuProcess, HostInfo, Load
 from morocco.targets.target import Identity
 from morocco.util.json import parse_object
@@ -24,6 +25,8 @@ GPU_IN_USE = "gpu-in-use"
 """The code of the warning that other processes were on a GPU, before the start or later."""
 FOREIGN_CPU = "foreign-cpu"
 """The code of the warning that other processes kept the CPU busy."""
+GPU_SLOWED = "gpu-slowed"
+"""The code of the warning that heat or hardware lowered the clocks of a GPU."""
 
 
 @dataclass(frozen=True)
@@ -114,6 +117,8 @@ class RunRecord:
     predictions: Output | None = None
     gpu_users: tuple[GpuProcess, ...] | None = None
     """Other processes that computed on the GPUs during the run; None if that cannot be told."""
+    gpu_clocks: tuple[GpuClocks, ...] | None = None
+    """Of each GPU on which the target was at work; None if the run was not measured to its end."""
     peaks: Peaks = field(default_factory=Peaks)
     energy: float | None = None
     """Joules that the GPUs used during the run; None where they do not count it."""

@@ -72,6 +72,22 @@ def test_gpu_ram_is_what_the_framework_took_and_a_cuda_context(measured: Measure
     assert 0 < context < 1.5 * GIB
 
 
+def test_the_clocks_are_those_of_a_gpu_at_work(measured: Measured) -> None:
+    (clocks,) = measured.record["gpu_clocks"]
+    query = "clocks.max.sm,power.limit"
+    command = ("nvidia-smi", "--id=0", f"--query-gpu={query}", "--format=csv,noheader,nounits")
+    highest, _, limit = subprocess.run(
+        command, check=True, capture_output=True, text=True
+    ).stdout.partition(",")
+    assert clocks["sm_clock_max"] == int(highest)
+    assert 200 < clocks["sm_clock_lowest"] <= clocks["sm_clock"] <= int(highest)
+    assert 20 < clocks["temperature"] < 100
+    assert 20 < clocks["power"] <= clocks["power_highest"] < 1.3 * float(limit)
+    assert 0 < clocks["busy"] <= measured.record["run_time"]
+    assert clocks["throttling"]["slowdown"] <= clocks["busy"]
+    assert measured.record["gpu_users"] in ([], None)
+
+
 def test_the_gpu_was_busy_and_its_energy_counted(measured: Measured) -> None:
     assert measured.record["energy"] is None or measured.record["energy"] > 0
     assert measured.record["gpus"][0]["memory"] > measured.record["peaks"]["gpu_ram"]

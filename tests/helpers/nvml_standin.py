@@ -54,6 +54,18 @@ class Gpu:
     power_limit: int | None = 400_000
     """Milliwatts."""
     mig: bool | None = False
+    sm: int | None = 1410
+    """Megahertz, as the other clocks."""
+    highest_sm: int | None = 1410
+    memory_clock: int = 1593
+    celsius: int | None = 60
+    draw: int | None = 250_000
+    """Milliwatts."""
+    reasons: int | None = 0
+    """Why the clocks are not higher, as a bit mask."""
+    slowed_by_heat: int | None = 0
+    """Nanoseconds so far."""
+    slowed_by_power: int = 0
     errors: Mapping[str, int] = field(default_factory=dict)
     """Return codes by function; wildcards such as "*" work."""
     lost: bool = False
@@ -106,6 +118,8 @@ def write_state(
 
 
 def _gpu(gpu: Gpu) -> list[str]:
+    clocks = (gpu.sm, gpu.highest_sm, gpu.memory_clock, gpu.celsius, gpu.draw)
+    slowed = (gpu.reasons, gpu.slowed_by_heat, gpu.slowed_by_power)
     numbers = [gpu.total, gpu.used, gpu.percent, gpu.power_limit, gpu.energy, gpu.mig]
     untold = {
         "nvmlDeviceGetMemoryInfo": gpu.used,
@@ -113,9 +127,16 @@ def _gpu(gpu: Gpu) -> list[str]:
         "nvmlDeviceGetEnforcedPowerLimit": gpu.power_limit,
         "nvmlDeviceGetTotalEnergyConsumption": gpu.energy,
         "nvmlDeviceGetMigMode": gpu.mig,
+        "nvmlDeviceGetClockInfo": gpu.sm,
+        "nvmlDeviceGetMaxClockInfo": gpu.highest_sm,
+        "nvmlDeviceGetTemperature": gpu.celsius,
+        "nvmlDeviceGetPowerUsage": gpu.draw,
+        "nvmlDeviceGetCurrentClocks*Reasons": gpu.reasons,
+        "nvmlDeviceGetViolationStatus": gpu.slowed_by_heat,
     }
     return [
         " ".join(["gpu", gpu.uuid, *(str(int(number or 0)) for number in numbers), gpu.name]),
+        " ".join(["clocks", *(str(number or 0) for number in (*clocks, *slowed))]),
         *(_process(process) for process in gpu.processes),
         *_faults("error", {call: NOT_SUPPORTED for call, told in untold.items() if told is None}),
         *_faults("error", gpu.errors),

@@ -13,6 +13,7 @@ import subprocess
 import sys
 import uuid
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -172,6 +173,39 @@ def test_children_that_come_and_go_on_a_gpu_are_no_strangers(
     done = bench(target, "-o", log, "--rate", rate, env=machine.environment).succeeds()
     assert done.warnings == []
     assert read_record(log)["gpu_users"] == []
+
+
+def test_a_run_at_steady_clocks_has_them_in_its_record(
+    machine: Machine, token: str, bench: Bench, log: Path
+) -> None:
+    machine.plug(Gpu("GPU-0", GIB, 90, [Process(f"match:{token}", GIB)], sm=1395, reasons=0x4))
+    target = metronome_process(f"--say {token} --hang 2.5")
+    assert bench(target, "-o", log, env=machine.environment).succeeds().warnings == []
+    (clocks,) = read_record(log)["gpu_clocks"]
+    assert (clocks["gpu"], clocks["sm_clock"], clocks["sm_clock_max"]) == (0, 1395, 1410)
+    assert (clocks["memory_clock"], clocks["temperature"], clocks["power"]) == (1593, 60, 250.0)
+    assert 1.5 < clocks["busy"] < 3.5
+    assert clocks["throttling"]["power_cap"] == clocks["busy"]
+    assert clocks["throttling"]["slowdown"] == 0
+
+
+def test_a_gpu_that_gets_too_hot_during_the_run_is_told(
+    machine: Machine, token: str, bench: Bench, log: Path
+) -> None:
+    cool = Gpu("GPU-0", GIB, 90, [Process(f"match:{token}", GIB)])
+    machine.plug(cool)
+    target = metronome_process(f"--say {token} --hang 4.5")
+    with bench.start(target, "-o", log, env=machine.environment) as run:
+        run.wait_until_sampled(log, lines=5)
+        machine.plug(replace(cool, sm=705, celsius=93, reasons=0x28, slowed_by_heat=2 * 10**9))
+        (warning,) = run.finish().succeeds().warnings
+    assert "GPU 0 was slowed down for" in warning
+    assert "by heat, up to 93 °C, SM clock 705 of 1410 MHz" in warning
+    record = read_record(log)
+    assert record["warning_codes"] == ["gpu-slowed"]
+    (clocks,) = record["gpu_clocks"]
+    assert (clocks["sm_clock"], clocks["sm_clock_lowest"], clocks["heat_time"]) == (705, 705, 2.0)
+    assert 2 < clocks["throttling"]["driver_heat"] < clocks["busy"] < 5
 
 
 def test_a_gpu_lost_on_the_way_does_not_end_the_run(

@@ -6,6 +6,7 @@
  *   driver VERSION
  *   cuda NUMBER                                    12040 is CUDA 12.4
  *   gpu UUID TOTAL USED PERCENT MILLIWATTS MILLIJOULES MIG NAME WITH SPACES
+ *   clocks SM HIGHEST_SM MEMORY CELSIUS MILLIWATTS REASONS THERMAL_NS POWER_NS
  *   process compute|graphics PID|match:TEXT BYTES|unknown
  *   error FUNCTION* CODE                           FUNCTION* is a pattern of the shell
  *   delay FUNCTION* MICROSECONDS
@@ -25,6 +26,7 @@
 #include <unistd.h>
 
 enum { SUCCESS = 0, INVALID_ARGUMENT = 2, INSUFFICIENT_SIZE = 7, UNKNOWN = 999 };
+enum { MEMORY_CLOCK = 2, BY_HEAT = 1 };
 enum { ALL = -1, MOST = 256, TEXT = 128 };
 
 typedef unsigned long long u64;
@@ -33,6 +35,8 @@ typedef struct {
     char uuid[TEXT], name[TEXT];
     u64 total, used, millijoules;
     unsigned percent, milliwatts, mig;
+    unsigned sm, highest_sm, memory_clock, celsius, draw; /* draw in milliwatts */
+    u64 reasons, slowed_by_heat, slowed_by_power;         /* a bit mask; nanoseconds */
 } Gpu;
 
 typedef struct {
@@ -66,8 +70,12 @@ typedef struct {
     u64 total, free, used;
 } Memory;
 
+typedef struct {
+    u64 reference, nanoseconds;
+} Violation;
+
 static void parse(const char *line) {
-    Gpu *gpu = &state.gpu[state.gpus];
+    Gpu *gpu = &state.gpu[state.gpus], *last = &state.gpu[state.gpus ? state.gpus - 1 : 0];
     Process *process = &state.process[state.processes];
     Fault *fault = &state.fault[state.faults];
 
@@ -77,6 +85,9 @@ static void parse(const char *line) {
                &gpu->used, &gpu->percent, &gpu->milliwatts, &gpu->millijoules, &gpu->mig,
                gpu->name) == 8)
         state.gpus++;
+    sscanf(line, "clocks %u %u %u %u %u %llu %llu %llu", &last->sm, &last->highest_sm,
+           &last->memory_clock, &last->celsius, &last->draw, &last->reasons,
+           &last->slowed_by_heat, &last->slowed_by_power);
     process->gpu = fault->gpu = state.gpus - 1; /* ALL above the first GPU */
     if (sscanf(line, "process %127s %127s %127s", process->kind, process->who, process->bytes) == 3)
         state.processes++;
@@ -211,6 +222,12 @@ int nvmlDeviceGetTotalEnergyConsumption(void *device, u64 *millijoules) {
     return SUCCESS;
 }
 
+int nvmlDeviceGetCurrentClocksEventReasons(void *device, u64 *reasons) {
+    ENTER_GPU(device);
+    *reasons = gpu->reasons;
+    return SUCCESS;
+}
+
 int nvmlDeviceGetMigMode(void *device, unsigned *current, unsigned *pending) {
     ENTER_GPU(device);
     *current = *pending = gpu->mig;
@@ -286,5 +303,42 @@ int nvmlDeviceGetUtilizationRates(void *device, unsigned *rates) {
 int nvmlDeviceGetEnforcedPowerLimit(void *device, unsigned *milliwatts) {
     ENTER_GPU(device);
     *milliwatts = gpu->milliwatts;
+    return SUCCESS;
+}
+
+int nvmlDeviceGetClockInfo(void *device, unsigned type, unsigned *megahertz) {
+    ENTER_GPU(device);
+    *megahertz = type == MEMORY_CLOCK ? gpu->memory_clock : gpu->sm;
+    return SUCCESS;
+}
+
+int nvmlDeviceGetMaxClockInfo(void *device, unsigned type, unsigned *megahertz) {
+    ENTER_GPU(device);
+    *megahertz = type == MEMORY_CLOCK ? gpu->memory_clock : gpu->highest_sm;
+    return SUCCESS;
+}
+
+int nvmlDeviceGetTemperature(void *device, unsigned sensor, unsigned *celsius) {
+    (void)sensor;
+    ENTER_GPU(device);
+    *celsius = gpu->celsius;
+    return SUCCESS;
+}
+
+int nvmlDeviceGetPowerUsage(void *device, unsigned *milliwatts) {
+    ENTER_GPU(device);
+    *milliwatts = gpu->draw;
+    return SUCCESS;
+}
+
+int nvmlDeviceGetCurrentClocksThrottleReasons(void *device, u64 *reasons) {
+    ENTER_GPU(device);
+    *reasons = gpu->reasons;
+    return SUCCESS;
+}
+
+int nvmlDeviceGetViolationStatus(void *device, unsigned policy, Violation *violation) {
+    ENTER_GPU(device);
+    *violation = (Violation){0, policy == BY_HEAT ? gpu->slowed_by_heat : gpu->slowed_by_power};
     return SUCCESS;
 }

@@ -34,7 +34,7 @@ class Cards:
         self._readings = iter(readings)
         self.asked: list[Sequence[int]] = []
 
-    def read(self, pids: Sequence[int]) -> GpuReading:
+    def read(self, pids: Sequence[int], moment: float) -> GpuReading:  # noqa: ARG002
         self.asked.append(pids)
         return next(self._readings, GpuReading())
 

@@ -18,6 +18,7 @@ from morocco.bench.outcome import (
     warn_of_other_runs,
 )
 from morocco.errors import NoPredictions, OutOfMemory, TargetError, UnreadInput, name_cause
+from morocco.hardware.clocks import ClockReading, summarise
 from morocco.hardware.info import GpuInfo, GpuProcess, Load, Throttling
 from morocco.logs.record import FOREIGN_CPU, GpusBefore, Monitor, Output, Peaks
 from morocco.targets.target import Exit, Identity
@@ -220,6 +221,28 @@ def test_gpus_that_were_lost_are_named_one_by_one() -> None:
     warnings = judge(PREPARED, replace(GOOD, gpus_lost=lost))
     assert [warning.code for warning in warnings] == ["gpu-lost"] * 2
     assert [warning.message.partition(".")[0] for warning in warnings] == list(lost)
+
+
+def test_a_gpu_that_was_slowed_down_is_named_with_the_cause() -> None:
+    hot = [ClockReading(1.0, 1005, 1593, 91, 250.0, 0x20)] * 30
+    cool = [ClockReading(1.0, 1410, 1593, 70, 300.0, 0x4)] * 10
+    warning = warn(gpu_clocks=(summarise(1, [*cool, *hot], highest=1410),))
+    assert warning.code == "gpu-slowed"
+    assert "GPU 1 was slowed down for 30 of 40 s at work by heat, up to 91 °C" in warning.message
+    assert "SM clock 1005 of 1410 MHz" in warning.message
+
+
+def test_a_gpu_at_its_power_limit_is_not_slowed_down() -> None:
+    capped = summarise(0, [ClockReading(1.0, 1200, 1593, 70, 400.0, 0x4)] * 40)
+    assert judge(PREPARED, replace(GOOD, gpu_clocks=(capped,))) == ()
+
+
+def test_someone_who_came_to_a_gpu_during_the_run_is_named_once() -> None:
+    old, new = (GpuProcess(gpu=0, pid=pid, name="sleep", memory=None) for pid in (7, 8))
+    prepared = replace(PREPARED, gpus_before=GpusBefore((0,), (old,)))
+    (warning,) = judge(prepared, replace(GOOD, gpu_users=(old, new)))
+    assert warning.code == "gpu-in-use"
+    assert "GPU 0 was used by others during the run: sleep (pid 8)" in warning.message
 
 
 def test_missed_samples_are_counted() -> None:

@@ -60,7 +60,7 @@ def test_the_rules_are_reported_in_this_order(good: Submission) -> None:
         *("complete", "tasks", "sizes", "readable", "forward", "cadence", "late-clock"),
         *("finished", "readings", "gpu", "start-up", "speed", "work", "spread", "gpu-busy"),
         *("records", "same-run", "one-machine", "one-image", "one-input", "copies", "overlap"),
-        *("foreign-load", "foreign-cpu", "warnings", "reference-machine", "remarks"),
+        *("foreign-load", "foreign-cpu", "clocks", "warnings", "reference-machine", "remarks"),
     ]
     assert all(rule.good and rule.bad and rule.todo for rule in RULES)
 

@@ -23,7 +23,7 @@ SMALL = ("1000_8", "1000_16", "1000_32")
 QUIET = {
     *("complete", "tasks", "readable", "forward", "finished", "gpu", "speed", "same-run"),
     *("one-machine", "one-image", "one-input", "copies", "overlap", "foreign-load"),
-    *("foreign-cpu", "warnings", "reference-machine", "remarks"),
+    *("foreign-cpu", "clocks", "warnings", "reference-machine", "remarks"),
 }
 """Rules that find nothing in either model; there are no records, and all runs are complete."""
 

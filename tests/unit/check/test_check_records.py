@@ -157,6 +157,76 @@ def test_the_warning_of_a_busy_cpu_is_not_repeated(good: Submission) -> None:
     assert ask(told, "warnings") == {FIRST: texts[0]}
 
 
+# Clocks
+
+
+def clocked(sm_clock: int = 1410, busy: float = 40.0, **seconds: float) -> list[dict[str, Any]]:
+    """Return the clocks of GPU 0, throttled for so many seconds by reason."""
+    none = dict.fromkeys(("power_cap", "driver_heat", "hardware", "slowdown"), 0.0)
+    gpu = {"gpu": 0, "busy": busy, "sm_clock": sm_clock, "sm_clock_max": 1530, "temperature": 91}
+    return [gpu | {"throttling": none | seconds}]
+
+
+def clock_all(submission: Submission, **clocks: Any) -> Submission:
+    everywhere = [str(entry.path) for entry in submission.entries]
+    return spoil(submission, *everywhere, gpu_clocks=clocked(**clocks))
+
+
+def test_runs_at_the_usual_clocks_are_good(good: Submission) -> None:
+    even = clock_all(good, power_cap=40.0)
+    assert ask(spoil(even, gpu_clocks=clocked(1300)), "clocks") == {}
+    assert find(check(even, ONE), "clocks").says == "the GPUs ran at their usual clocks"
+
+
+def test_a_gpu_slowed_down_by_heat_is_flagged_and_its_run_kept(good: Submission) -> None:
+    slowed = spoil(good, gpu_clocks=clocked(1005, driver_heat=30.0, slowdown=30.0))
+    what = "slowed down for 30 of 40 s at work by heat, up to 91 °C, SM clock 1005 of 1530 MHz"
+    assert ask(slowed, "clocks") == {FIRST: what}
+    assert check(slowed, ONE).valid
+
+
+@pytest.mark.parametrize(
+    ("seconds", "flagged"), [(1.0, False), (1.9, False), (2.1, True), (40.0, True)]
+)
+def test_a_moment_of_slowdown_is_no_slow_run(
+    good: Submission, seconds: float, flagged: bool
+) -> None:
+    some = spoil(good, gpu_clocks=clocked(slowdown=seconds, hardware=seconds))
+    assert bool(ask(some, "clocks")) is flagged
+
+
+def test_the_share_that_matters_is_set_by_the_profile(good: Submission) -> None:
+    some = spoil(good, gpu_clocks=clocked(slowdown=8.0, hardware=8.0))
+    lenient = replace(ONE, thresholds=replace(ONE.thresholds, slowed=0.3))
+    assert ask(some, "clocks", lenient) == {}
+
+
+def test_a_run_at_a_lower_clock_than_the_others_is_flagged(good: Submission) -> None:
+    low = spoil(clock_all(good), gpu_clocks=clocked(1100))
+    assert ask(low, "clocks") == {FIRST: "SM clock 1100 MHz, 1410 in comparable runs"}
+
+
+def test_a_run_at_its_power_limit_is_compared_with_runs_of_the_same_work(
+    good: Submission,
+) -> None:
+    files = [str(entry.path) for entry in good.entries if entry.path.input_size == 2000]
+    capped = clocked(1000, power_cap=40.0)
+    heavy = spoil(clock_all(good), *files, gpu_clocks=capped)
+    assert ask(heavy, "clocks") == {}
+    slower = spoil(heavy, gpu_clocks=clocked(800, power_cap=40.0))
+    assert ask(slower, "clocks") == {FIRST: "SM clock 800 MHz, 1000 in comparable runs"}
+
+
+@pytest.mark.parametrize("clocks", [clocked(300, busy=3.0), [{"gpu": 0, "busy": 40.0}], []])
+def test_clocks_that_say_little_are_not_judged(good: Submission, clocks: Any) -> None:
+    assert ask(spoil(clock_all(good), gpu_clocks=clocks), "clocks") == {}
+
+
+def test_another_gpu_has_clocks_of_its_own(good: Submission) -> None:
+    other = {"gpus": [make_gpu(name="Tesla T4")], "gpu_clocks": clocked(600)}
+    assert ask(spoil(clock_all(good), **other), "clocks") == {}
+
+
 def test_warnings_of_bench_are_repeated(good: Submission) -> None:
     texts = ["5 samples missed: the machine was too busy.", "GPU 0 is in use by others: x (pid 1)."]
     assert ask(spoil(good, warnings=texts), "warnings") == {FIRST: texts[0]}

@@ -567,6 +567,110 @@ def test_a_lost_gpu_is_named_once_whatever_is_asked(machine: Machine) -> None:
     assert gpus.lost == ("GPU 0 (GPU-a): GPU is lost",)
 
 
+# Clocks
+
+
+def work(gpus: Session, *moments: float) -> Any:
+    """Read the GPUs at these moments and return what their clocks come to."""
+    for moment in moments:
+        gpus.read([TASK], moment)
+    return gpus.clocks()
+
+
+def test_clocks_of_a_gpu_at_work_are_read_once_a_second_but_not_at_the_start(
+    machine: Machine,
+) -> None:
+    mine = busy("GPU-0", Process(TASK, GIB))
+    machine.plug(replace(mine, sm=300, slowed_by_heat=10**9))
+    gpus = machine.open()
+    gpus.mark_baseline()
+    assert work(gpus, 100, 100.3, 100.6) == ()
+    machine.plug(replace(mine, sm=1400, draw=300_500, celsius=71, slowed_by_heat=3 * 10**9))
+    work(gpus, 101)
+    machine.plug(replace(mine, sm=1200, draw=200_500, celsius=70, slowed_by_heat=4 * 10**9))
+    (clocks,) = work(gpus, 101.3, 102, 102.3, 103)
+    assert (clocks.gpu, clocks.busy, clocks.sm_clock_max) == (0, 3.0, 1410)
+    assert (clocks.sm_clock, clocks.sm_clock_lowest) == (1200, 1200)
+    assert (clocks.temperature, clocks.power_highest) == (71, 300.5)
+    assert clocks.power == pytest.approx((300.5 + 2 * 200.5) / 3, abs=0.001)
+    assert (clocks.heat_time, clocks.power_time, clocks.slowdown) == (3.0, 0.0, 0.0)
+
+
+def test_only_the_gpus_the_task_is_at_work_on_have_clocks(machine: Machine) -> None:
+    machine.plug(
+        busy("GPU-a", Process(STRANGER, GIB)),
+        busy("GPU-b", Process(TASK, GIB)),
+        busy("GPU-c", Process(TASK, GIB), percent=0),
+        replace(busy("GPU-d", Process(TASK, GIB)), reasons=0x1),
+    )
+    assert [clocks.gpu for clocks in work(machine.open(), 0, 1, 2)] == [1]
+
+
+@pytest.mark.parametrize(("moment", "count"), [(None, 0), (2, 1)])
+def test_without_a_moment_no_clocks_are_read(
+    machine: Machine, moment: float | None, count: int
+) -> None:
+    machine.plug(busy("GPU-0", Process(TASK, GIB)))
+    gpus = machine.open()
+    gpus.read([TASK], 1)
+    gpus.read([TASK], moment)
+    assert len(gpus.clocks()) == count
+
+
+def test_an_old_driver_knows_the_reasons_by_another_name(
+    machine_with: Callable[..., Machine],
+) -> None:
+    machine = machine_with("old")
+    machine.plug(replace(busy("GPU-0", Process(TASK, GIB)), reasons=0x8 | 0x40))
+    (clocks,) = work(machine.open(), 0, 1, 2)
+    assert clocks.is_slowed()
+
+
+@pytest.mark.parametrize("code", [FUNCTION_NOT_FOUND, NOT_SUPPORTED, NO_PERMISSION, UNKNOWN])
+def test_clocks_that_a_driver_does_not_tell_are_none_and_harm_nothing(
+    machine: Machine, code: int
+) -> None:
+    silent = ("*ClockInfo", "*Clocks*Reasons", "*Temperature", "*PowerUsage", "*ViolationStatus")
+    gpu = busy("GPU-0", Process(TASK, GIB))
+    machine.plug(replace(gpu, errors=dict.fromkeys(silent, code)))
+    gpus = machine.open()
+    gpus.mark_baseline()
+    (clocks,) = work(gpus, 0, 1)
+    told = set(vars(clocks).items()) - {("gpu", 0), ("busy", 1.0)}
+    assert {value for _, value in told} == {None}
+    assert gpus.read([TASK], 2).ram == GIB
+    assert gpus.lost == ()
+
+
+def test_a_split_gpu_has_the_clocks_that_its_driver_tells(machine: Machine) -> None:
+    machine.plug(replace(busy("GPU-0", Process(TASK, GIB)), mig=True, sm=None))
+    (clocks,) = work(machine.open(), 0, 1)
+    assert (clocks.sm_clock, clocks.memory_clock) == (None, None)
+    assert clocks.temperature == 60
+
+
+def test_the_clocks_of_a_lost_gpu_end_where_it_was_lost(machine: Machine) -> None:
+    gpu = busy("GPU-0", Process(TASK, GIB))
+    machine.plug(gpu)
+    gpus = machine.open()
+    gpus.mark_baseline()
+    work(gpus, 0, 1)
+    machine.plug(replace(gpu, lost=True))
+    (clocks,) = work(gpus, 2, 3)
+    assert (clocks.busy, clocks.sm_clock, clocks.heat_time) == (1, 1410, None)
+    assert gpus.lost == ("GPU 0 (GPU-0): GPU is lost",)
+
+
+def test_a_driver_that_counts_anew_has_counted_nothing(machine: Machine) -> None:
+    gpu = busy("GPU-0", Process(TASK, GIB))
+    machine.plug(replace(gpu, slowed_by_heat=10**9))
+    gpus = machine.open()
+    gpus.mark_baseline()
+    machine.plug(gpu)
+    (clocks,) = work(gpus, 0, 1)
+    assert (clocks.heat_time, clocks.power_time) == (None, 0.0)
+
+
 # Energy, and the end
 
 
