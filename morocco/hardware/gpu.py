@@ -13,6 +13,7 @@ from typing import Literal, TypeVar
 
 from morocco.errors import GpuError
 from morocco.hardware.clocks import ClockMeter, GpuClocks
+from morocco.hardware.host import list_ancestors
 from morocco.hardware.info import GpuInfo, GpuProcess, Joules
 from morocco.hardware.nvml import Nvml, NvmlError, ProcessMemory
 from morocco.util.units import Bytes, Seconds
@@ -185,8 +186,9 @@ class GpuReading:
 class Strangers:
     """Finds processes on the GPUs that never belonged to the target.
 
-    A child of the target may be on a GPU before the target's processes are read again, and be
-    listed a little longer than it lives: only who is listed twice in a row, and lives, counts.
+    A child of the target may be on a GPU before the target's processes are read again, be missing
+    from the kernel's list of children when a sibling ends, and be listed a little longer than it
+    lives: only who is listed twice in a row, lives, and descends from no process of the target.
     """
 
     def __init__(self) -> None:
@@ -201,10 +203,15 @@ class Strangers:
         self._members.update(pids)
         others = {process.pid: process for process in listed if process.pid not in self._members}
         for pid in others.keys() & self._suspects.get(gpu, set()):
-            name = _read_name(pid)
-            if (gpu, pid) not in self._found and _exists(pid) and name != _MPS:
-                self._found[gpu, pid] = GpuProcess(gpu, pid, name, others[pid].memory)
+            if (gpu, pid) not in self._found and _exists(pid):
+                self._judge(gpu, others[pid])
         self._suspects[gpu] = set(others)
+
+    def _judge(self, gpu: int, process: ProcessMemory) -> None:
+        if self._members.intersection(list_ancestors(process.pid)):
+            self._members.add(process.pid)
+        elif (name := _read_name(process.pid)) != _MPS:
+            self._found[gpu, process.pid] = GpuProcess(gpu, process.pid, name, process.memory)
 
     @property
     def found(self) -> tuple[GpuProcess, ...] | None:

@@ -207,6 +207,13 @@ def is_alive(pid: int) -> bool:
     return status not in (None, psutil.STATUS_ZOMBIE)
 
 
+def list_ancestors(pid: int) -> list[int]:
+    """Return the parent of a process, its parent …; empty if the process is gone or hidden."""
+    process = _open_process(pid)
+    parents = _or_none(process.parents) if process else None
+    return [parent.pid for parent in parents or ()]
+
+
 def created_at(pid: int) -> Seconds | None:
     """Return when a process was created, in seconds since the epoch; None if it is gone."""
     process = _open_process(pid)

@@ -40,6 +40,8 @@ MIB = 2**20
 GIB = 2**30
 TASK = 7
 STRANGER = 8
+NOBODY = 2**22 + 7
+"""More than any pid."""
 NOWHERE = GpuReading(use=None, ram=None)
 LISTS = "nvmlDeviceGetComputeRunningProcesses*"
 
@@ -382,42 +384,51 @@ def beat(gpus: Session, *members: int) -> Any:
 def test_a_stranger_counts_once_it_is_listed_twice_in_a_row(
     machine: Machine, stranger: int
 ) -> None:
-    machine.plug(busy("GPU-0", Process(TASK, GIB), Process(stranger, MIB)))
+    machine.plug(busy("GPU-0", Process(NOBODY, GIB), Process(stranger, MIB)))
     gpus = machine.open()
-    assert beat(gpus, TASK) == ()
+    assert beat(gpus, NOBODY) == ()
     found = (GpuProcess(0, stranger, "sleep", MIB),)
-    assert [beat(gpus, TASK), beat(gpus, TASK)] == [found, found]
+    assert [beat(gpus, NOBODY), beat(gpus, NOBODY)] == [found, found]
 
 
 def test_a_child_listed_before_it_was_seen_is_no_stranger(machine: Machine, stranger: int) -> None:
-    machine.plug(busy("GPU-0", Process(TASK, GIB), Process(stranger, MIB)))
+    machine.plug(busy("GPU-0", Process(NOBODY, GIB), Process(stranger, MIB)))
     gpus = machine.open()
-    assert [beat(gpus, TASK), beat(gpus, TASK, stranger), beat(gpus, TASK)] == [(), (), ()]
+    assert [beat(gpus, NOBODY), beat(gpus, NOBODY, stranger), beat(gpus, NOBODY)] == [(), (), ()]
 
 
 def test_one_that_turns_out_to_belong_to_the_target_was_no_stranger(
     machine: Machine, stranger: int
 ) -> None:
-    machine.plug(busy("GPU-0", Process(TASK, GIB), Process(stranger, MIB)))
+    machine.plug(busy("GPU-0", Process(NOBODY, GIB), Process(stranger, MIB)))
     gpus = machine.open()
-    beat(gpus, TASK)
-    assert len(beat(gpus, TASK)) == 1
-    assert beat(gpus, TASK, stranger) == ()
+    beat(gpus, NOBODY)
+    assert len(beat(gpus, NOBODY)) == 1
+    assert beat(gpus, NOBODY, stranger) == ()
+
+
+def test_a_child_that_is_missing_from_the_list_of_children_is_no_stranger(
+    machine: Machine, stranger: int
+) -> None:
+    machine.plug(busy("GPU-0", Process(stranger, GIB)))
+    gpus = machine.open()
+    ours = os.getpid()
+    assert [beat(gpus, ours), beat(gpus, ours), beat(gpus, NOBODY)] == [(), (), ()]
 
 
 def test_a_process_that_outlives_itself_on_the_list_is_no_stranger(machine: Machine) -> None:
-    machine.plug(busy("GPU-0", Process(TASK, GIB), Process(2**22 + 1, MIB)))
+    machine.plug(busy("GPU-0", Process(NOBODY, GIB), Process(2**22 + 1, MIB)))
     gpus = machine.open()
-    assert [beat(gpus, TASK) for _ in range(3)] == [(), (), ()]
+    assert [beat(gpus, NOBODY) for _ in range(3)] == [(), (), ()]
 
 
 def test_the_server_that_shares_a_gpu_is_no_stranger(machine: Machine, tmp_path: Path) -> None:
     server = tmp_path / "nvidia-cuda-mps-server"
     shutil.copy("/bin/sleep", server)
     with subprocess.Popen([server, "600"]) as process:
-        machine.plug(busy("GPU-0", Process(TASK, GIB), Process(process.pid, MIB)))
+        machine.plug(busy("GPU-0", Process(NOBODY, GIB), Process(process.pid, MIB)))
         gpus = machine.open()
-        assert [beat(gpus, TASK) for _ in range(3)] == [(), (), ()]
+        assert [beat(gpus, NOBODY) for _ in range(3)] == [(), (), ()]
         process.kill()
 
 
@@ -428,11 +439,11 @@ def test_strangers_are_unknown_where_pids_cannot_be_compared(
     errors = {} if isinstance(reason, str) else {LISTS: reason}
     machine.plug(replace(busy("GPU-0", Process(stranger, MIB)), errors=errors))
     gpus = machine.open(foreign_pids=reason == "foreign")
-    assert [beat(gpus, TASK) for _ in range(3)] == [None, None, None]
+    assert [beat(gpus, NOBODY) for _ in range(3)] == [None, None, None]
 
 
 def test_without_a_gpu_there_is_no_stranger(machine: Machine) -> None:
-    assert beat(machine.open("none"), TASK) == ()
+    assert beat(machine.open("none"), NOBODY) == ()
 
 
 # Where the driver does not tell the memory of a process
