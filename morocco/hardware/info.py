@@ -98,7 +98,7 @@ class Load:
     foreign_cores: float | None = None
     """Kept busy by processes of others: the mean."""
     foreign_highest: float | None = None
-    """Over about a second."""
+    """Over three seconds; less in the first ones."""
     stolen_cores: float | None = None
     """Kept busy by other virtual machines: the mean."""
     swapped_in: Bytes | None = None

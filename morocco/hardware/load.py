@@ -21,8 +21,9 @@ _CORE = re.compile(rb"^cpu\d* .*$", re.MULTILINE)
 _ALL_CORES = frozenset((b"cpu",))
 _MAX_FILE = 256 * 1024
 _SHORTEST: Seconds = 0.3
-_LONGEST: Seconds = 1.0
-"""Between two readings; the first ones are closer together, for the sake of short runs."""
+_LONGEST: Seconds = 3.0
+"""Between two readings, which cost half as much as a sample; the first ones are closer together,
+for the sake of short runs."""
 _JITTER: Seconds = 0.02
 _ENGINES = ("dockerd", "containerd", "podman")
 _SHIMS = ("containerd-shim", "conmon")
@@ -52,7 +53,7 @@ def subtract_own(first: CpuReading, last: CpuReading) -> float:
 
 
 class LoadMeter:
-    """Reads what the machine does beside a target; a reading takes some 50 microseconds of CPU."""
+    """Reads what the machine does beside a target; a reading takes 0.1 to 0.4 ms of CPU."""
 
     def __init__(self, proc: Path = Path("/proc")) -> None:
         self.pid = 0
