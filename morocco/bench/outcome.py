@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
+from pathlib import PurePath
 
 from morocco.bench.contract import Answers
 from morocco.errors import (
@@ -25,11 +26,15 @@ from morocco.logs.record import (
     Output,
     Peaks,
 )
-from morocco.targets.target import Exit, Identity
+from morocco.targets.target import Exit, Identity, is_process
 from morocco.tasks import Records
 from morocco.util.units import Bytes, Seconds, format_bytes, plural
 
 _SIGKILLED = 128 + 9
+_IDLE = 0.05
+"""Cores; Python takes as much to start in a run of a second, a model far more."""
+_IDLE_CLIENT = 0.2
+_CLIENTS = {"curl", "docker", "kubectl", "nerdctl", "podman", "srun", "ssh", "wget"}
 _QUOTED_LINES = 10
 _QUOTED_WIDTH = 300
 _IDX = ", with the `idx` of its record"
@@ -74,6 +79,8 @@ class Measurement:
     stderr: str = ""
     """The end of what the target logged."""
     peaks: Peaks = field(default_factory=Peaks)
+    cores: float | None = None
+    """The most that may have been busy on average; None if it could not be read."""
     energy: Joules | None = None
     monitor: Monitor | None = None
     load: Load | None = None
@@ -178,6 +185,13 @@ def _find_doubts(prepared: Prepared, measured: Measurement, end: Exit) -> Iterat
             f"{plural(predicted, 'prediction')} for {plural(records.count, 'record')}{distinct}: "
             "does the model print one per record?",
         )
+    if _works_elsewhere(prepared.target, measured):
+        yield RunWarning(
+            "works-elsewhere",
+            f"The target kept at most {measured.cores:.2f} cores busy and was on no GPU: its work "
+            "is done by other processes, which are not measured. If the command is the client of "
+            "an engine or of a server, measure the image or the server's own program.",
+        )
     if end.out_of_memory:
         message = "A process of the target was killed for memory, but the target exited with 0."
         yield RunWarning("out-of-memory", message)
@@ -216,6 +230,14 @@ def _find_gpu_doubts(prepared: Prepared, measured: Measurement) -> Iterator[RunW
     for lost in measured.gpus_lost:
         message = f"{lost}. Its readings end there; gpu_ram may be too low."
         yield RunWarning("gpu-lost", message)
+
+
+def _works_elsewhere(target: Identity, measured: Measurement) -> bool:
+    """Return whether a bare process uses so little CPU that others must do its work."""
+    if not is_process(target.target) or measured.cores is None or measured.peaks.gpu_ram:
+        return False
+    words = {PurePath(word).name for word in " ".join(target.command).split()}
+    return measured.cores < (_IDLE_CLIENT if words & _CLIENTS else _IDLE)
 
 
 def _find_load(load: Load, *, quota_wanted: bool) -> Iterator[RunWarning]:

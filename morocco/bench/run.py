@@ -278,10 +278,17 @@ class _Run:
             unread=streams.unread,
             predictions=Output(printed.count, printed.sha256, first, last),
             answers=streams.answers,
+            cores=self._bound_cores(),
             stderr=streams.stderr.text,
             peaks=self._meter.peaks,
             gpus_lost=self._gpus.lost,
             gpu_users=self._gpus.strangers,
+        )
+
+    def _bound_cores(self) -> float | None:
+        started, end = self._measured.started, self._measured.exit
+        return (
+            None if started is None or end is None else self._meter.bound_cores(started, end.ended)
         )
 
     def warn(self, warnings: Iterable[RunWarning]) -> None:

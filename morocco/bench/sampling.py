@@ -127,6 +127,16 @@ class Meter:
         """The largest readings so far."""
         return Peaks(self._ram, self._gpu_ram, self._gpus.source)
 
+    def bound_cores(self, started: Seconds, ended: Seconds) -> float | None:
+        """Return the most cores that may have been busy on average from start to end.
+
+        One core counts as busy since the last reading; None if nothing could be read.
+        """
+        if self._cpu_before is None or ended <= started:
+            return None
+        moment, cpu_time = self._cpu_before
+        return (cpu_time + max(0.0, ended - moment)) / (ended - started)
+
     def _compute_cores(self, moment: Seconds, cpu_time: Seconds | None) -> float | None:
         """Return the busy cores since the reading before, None for the first one."""
         before, self._cpu_before = (

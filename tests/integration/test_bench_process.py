@@ -67,6 +67,17 @@ def test_a_daemon_is_ended_with_the_target(way: str, bench: Bench, log: Path) ->
     assert read_record(log)["run_time"] < 5
 
 
+@pytest.mark.parametrize(("name", "codes"), [("docker", ["works-elsewhere"]), ("model", [])])
+def test_a_client_of_an_engine_is_told_that_its_work_is_not_measured(
+    name: str, codes: list[str], bench: Bench, log: Path, tmp_path: Path
+) -> None:
+    client = tmp_path / name
+    client.write_text("#!/bin/sh\nsleep 2.5\ncat\n")
+    client.chmod(0o755)
+    bench(f"exec:{client} run -i image", "-o", log).succeeds()
+    assert read_record(log)["warning_codes"] == codes
+
+
 DAEMON = """
 import os, subprocess, sys, time
 server = "x = b'x' * (100 * 2**20)\\nwhile True: pass"

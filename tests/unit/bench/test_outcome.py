@@ -245,6 +245,38 @@ def test_someone_who_came_to_a_gpu_during_the_run_is_named_once() -> None:
     assert "GPU 0 was used by others during the run: sleep (pid 8)" in warning.message
 
 
+def run_command(command: str) -> Prepared:
+    target = Identity(f"exec:{command}", (*command.split(), "--batch-size", "32"))
+    return replace(PREPARED, target=target, gpus=())
+
+
+@pytest.mark.parametrize(
+    ("command", "cores"),
+    [("python client.py", 0.04), ("docker run -i x", 0.15), ("sh -c '/usr/bin/ssh h x'", 0.15)],
+)
+def test_a_process_that_uses_next_to_no_cpu_works_elsewhere(command: str, cores: float) -> None:
+    warning = warn(run_command(command), cores=cores, peaks=Peaks(ram=5))
+    assert warning.code == "works-elsewhere"
+    assert f"{cores} cores" in warning.message
+
+
+@pytest.mark.parametrize(
+    ("prepared", "changes"),
+    [
+        (run_command("python infer.py"), {"cores": 0.15}),
+        (run_command("python infer.py"), {"cores": None}),
+        (run_command("python docker/infer.py"), {"cores": 0.15}),
+        (run_command("docker run x"), {"cores": 0.5}),
+        (run_command("python infer.py"), {"cores": 0.01, "peaks": Peaks(5, 2**30, "process")}),
+        (replace(PREPARED, gpus=()), {"cores": 0.01}),
+    ],
+)
+def test_a_process_that_works_here_is_not_doubtful(
+    prepared: Prepared, changes: dict[str, Any]
+) -> None:
+    assert judge(prepared, replace(GOOD, **{"peaks": Peaks(ram=5), **changes})) == ()
+
+
 def test_missed_samples_are_counted() -> None:
     warning = warn(monitor=Monitor(samples_due=25, samples_missed=1, cpu_time=0.1))
     assert warning.code == "samples-missed"
