@@ -208,10 +208,11 @@ class Strangers:
         self._suspects[gpu] = set(others)
 
     def _judge(self, gpu: int, process: ProcessMemory) -> None:
-        if self._members.intersection(list_ancestors(process.pid)):
-            self._members.add(process.pid)
-        elif (name := _read_name(process.pid)) != _MPS:
-            self._found[gpu, process.pid] = GpuProcess(gpu, process.pid, name, process.memory)
+        name, pid = _read_name(process.pid), process.pid
+        if name == _MPS or self._members.intersection(list_ancestors(pid)):
+            self._members.add(pid)  # not asked again
+        else:
+            self._found[gpu, pid] = GpuProcess(gpu, pid, name, process.memory)
 
     @property
     def found(self) -> tuple[GpuProcess, ...] | None:
