@@ -122,7 +122,7 @@ def judge(prepared: Prepared, measured: Measurement) -> tuple[RunWarning, ...]:
 
 def _check_exit(prepared: Prepared, measured: Measurement, end: Exit) -> None:
     ram = measured.peaks.ram
-    peak = "" if ram is None else f" Its RAM peaked at {format_bytes(ram)} in the samples."
+    peak = "" if ram is None else f" Its RAM peaked at {format_bytes(ram)}."
     limit = prepared.target.limits.get("memory")
     if end.code and end.out_of_memory:
         why = f"it needed more than --memory {limit}." if limit else f"the machine ran out.{peak}"

@@ -26,10 +26,11 @@ from morocco.bench.sampling import Beats, Meter, Sampler
 from morocco.bench.streams import Streams
 from morocco.bench.writers import LogWriter, check_log_name, open_log, open_predictions
 from morocco.errors import DataError, TimedOut
-from morocco.hardware.cgroup import find_cgroup
+from morocco.hardware.cgroup import find_cgroup, find_memory_group
 from morocco.hardware.gpu import Gpus
 from morocco.hardware.host import ProcessTree, read_host_info
 from morocco.hardware.load import LoadMeter, OtherRuns
+from morocco.hardware.memory import TargetMemory
 from morocco.logs.record import DataFile, Failure, GpusBefore, Monitor, Output, RunRecord, to_utc
 from morocco.logs.samples import Sample
 from morocco.targets.factory import make_target
@@ -203,7 +204,9 @@ class _Run:
         self.other_runs = OtherRuns(spec.options.suite, f"{spec.task} of {spec.target}")
         self._load = LoadMeter()
         self._meter = Meter(ProcessTree(0), gpus, self._clock, self._load)
-        self._sampler = Sampler(1 / spec.options.rate, self._meter.read, writer.write, events.put)
+        self._sampler = Sampler(
+            1 / spec.options.rate, self._meter.read, writer.write, events.put, self._meter.mark
+        )
         self._measured = Measurement()
         self._warnings: list[RunWarning] = []
 
@@ -223,9 +226,11 @@ class _Run:
         cpu_time = time.process_time()
         pid = self._steps.call(self._target.find_pid)
         if pid is not None:
-            self._meter.tree = ProcessTree(pid, find_cgroup(pid), self._target.find_adopted)
+            memory, adopted = TargetMemory(find_memory_group(pid)), self._target.find_adopted
+            self._meter.tree = ProcessTree(pid, find_cgroup(pid), adopted, memory)
             self._load.pid = pid
         beats = self._sample_until_end(started)
+        self._note_last_peak(pid)
         cpu_time = time.process_time() - cpu_time
         self.warn(warn_of_other_runs(self.other_runs.find_new()))
         self._measured = replace(
@@ -236,6 +241,11 @@ class _Run:
             gpu_clocks=self._gpus.clocks(),
         )
         self._steps.call(self._streams.finish)
+
+    def _note_last_peak(self, pid: int | None) -> None:
+        """Take note of what the kernel says about the ended process."""
+        if pid is not None and (end := self._measured.exit) and end.peak_ram is not None:
+            self._meter.tree.memory.raise_to_process(pid, end.peak_ram)
 
     def _sample_until_end(self, started: Seconds) -> Beats:
         try:

@@ -15,6 +15,11 @@ from morocco.logs.record import Peaks
 from morocco.logs.samples import Sample
 from morocco.util.units import AnchoredClock, Bytes, Seconds
 
+_FIRST_MARK: Seconds = 0.01
+_MARK_GROWTH = 1 / 6
+_MARK_TIME: Seconds = 0.01
+"""No mark is taken so shortly before a beat that it could delay it."""
+
 
 @dataclass(frozen=True)
 class Beats:
@@ -39,9 +44,13 @@ class Sampler:
         read: Callable[[Seconds], Sample | None],
         write: Callable[[Sample], None],
         on_failure: Callable[[Exception], None],
+        mark: Callable[[], None] | None = None,
     ) -> None:
-        """`read` takes a moment of the monotonic clock; it may return None for no sample."""
-        self._period = period
+        """`read` takes a moment of the monotonic clock; it may return None for no sample.
+
+        `mark` is called between the first beats, so that a short life does not go unseen.
+        """
+        self._period, self._mark = period, mark
         self._read, self._write, self._on_failure = read, write, on_failure
         self._stopping = threading.Event()
         self._thread = threading.Thread(target=self._run, name="sampler", daemon=True)
@@ -83,10 +92,23 @@ class Sampler:
     def _wait_for_beat(self) -> bool:
         """Return True at the next beat, False as soon as the thread is to stop."""
         beat = max(self._beat, self._count_elapsed()) + 1
-        if self._stopping.wait(self._start + beat * self._period - time.monotonic()):
+        deadline = self._start + beat * self._period
+        self._mark_until(deadline)
+        if self._stopping.wait(deadline - time.monotonic()):
             return False
         self._beat = beat
         return True
+
+    def _mark_until(self, deadline: Seconds) -> None:
+        """Call `mark` at intervals that grow with the time elapsed, up to a period."""
+        while self._mark is not None:
+            now = time.monotonic()
+            interval = max(_FIRST_MARK, (now - self._start) * _MARK_GROWTH)
+            if interval >= self._period or now + interval > deadline - _MARK_TIME:
+                return
+            if self._stopping.wait(interval):
+                return
+            self._mark()
 
     def _count_elapsed(self) -> int:
         """Return how many periods have passed since the start."""
@@ -106,7 +128,6 @@ class Meter:
         self._gpus, self._clock, self._load = gpus, clock, load
         self._cpu_before: tuple[Seconds, Seconds] | None = None
         """Moment and CPU time of the reading before."""
-        self._ram: Bytes | None = None
         self._gpu_ram: Bytes | None = None
 
     def read(self, moment: Seconds) -> Sample | None:
@@ -118,14 +139,19 @@ class Meter:
             self._load.read(moment, host.cpu_time)
         gpu = self._gpus.read(host.pids, moment)
         cores = self._compute_cores(moment, host.cpu_time)
-        self._ram, self._gpu_ram = _larger(self._ram, host.ram), _larger(self._gpu_ram, gpu.ram)
+        self._gpu_ram = _larger(self._gpu_ram, gpu.ram)
         self.last = Sample(self._clock.timestamp(moment), cores, host.ram, gpu.use, gpu.ram)
         return self.last
 
+    def mark(self) -> None:
+        """Take note of the peaks so far, without a sample."""
+        self.tree.mark()
+
     @property
     def peaks(self) -> Peaks:
-        """The largest readings so far."""
-        return Peaks(self._ram, self._gpu_ram, self._gpus.source)
+        """The largest use so far, of RAM also between two readings."""
+        memory = self.tree.memory
+        return Peaks(memory.peak, self._gpu_ram, self._gpus.source, memory.source)
 
     def bound_cores(self, started: Seconds, ended: Seconds) -> float | None:
         """Return the most cores that may have been busy on average from start to end.

@@ -1,18 +1,18 @@
-"""The control group of a container: its processes and the CPU time they used.
+"""The control group of a container: its processes, the CPU time they used, and their memory.
 
 One small file lists all processes, however many others run on the host, and the kernel's own
-counter includes the CPU time of processes that came and went between two samples.
+counters include processes that came and went between two samples.
 """
 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from morocco.hardware.info import Throttling
-from morocco.util.units import Seconds
+from morocco.util.units import Bytes, Seconds
 
 
 @dataclass(frozen=True)
@@ -30,29 +30,116 @@ class Cgroup:
         """Return the CPU time the group has used so far; None once it is gone."""
         try:
             if self.version == 1:
-                return int((self.folder / "cpuacct.usage").read_bytes()) / 1e9
-            usage, _, _ = (self.folder / "cpu.stat").read_text().partition("\n")
-            return int(usage.removeprefix("usage_usec ")) / 1e6
+                return int(read_kernel_file(f"{self.folder}/cpuacct.usage")) / 1e9
+            usage, _, _ = read_kernel_file(f"{self.folder}/cpu.stat").partition(b"\n")
+            return int(usage.removeprefix(b"usage_usec ")) / 1e6
         except OSError:
             return None
 
 
+@dataclass(frozen=True)
+class GroupMemory:
+    """What a group uses at one moment."""
+
+    anon: Bytes
+    shmem: Bytes
+    """Files of tmpfs, such as /dev/shm, and memory shared without a file."""
+    mapped: Bytes
+    """Mapped files whose pages this group was the first to touch, those in `shmem` among them."""
+    cache: Bytes
+    """Files that were read or written, mapped or not, without `shmem`."""
+
+
+@dataclass(frozen=True)
+class MemoryGroup:
+    """A control group that counts memory, of version 1 or 2."""
+
+    folder: Path
+    version: int
+
+    def read(self) -> GroupMemory | None:
+        """Return what the group and those below it use now; None once it is gone."""
+        counts = self._count(_MEMORY_KEYS[self.version])
+        if counts is None:
+            return None
+        anon, shmem, mapped, cache = counts
+        return GroupMemory(anon, shmem, mapped, cache - shmem)
+
+    def peak(self) -> Bytes | None:
+        """Return the largest use so far, with page cache; None where the kernel does not count."""
+        name = "memory.max_usage_in_bytes" if self.version == 1 else "memory.peak"
+        return _read_number(f"{self.folder}/{name}")
+
+    def kernel(self) -> Bytes:
+        """Return what the kernel itself uses for the group, as far as it counts that."""
+        if self.version == 1:
+            return _read_number(f"{self.folder}/memory.kmem.usage_in_bytes") or 0
+        return sum(self._count((b"kernel",)) or ())
+
+    def _count(self, names: Sequence[bytes]) -> list[int] | None:
+        try:
+            text = b"\n" + read_kernel_file(f"{self.folder}/memory.stat")
+        except OSError:
+            return None
+        return [_find_number(text, name) for name in names]
+
+
+_MEMORY_KEYS = {
+    1: (b"total_rss", b"total_shmem", b"total_mapped_file", b"total_cache"),
+    2: (b"anon", b"shmem", b"file_mapped", b"file"),
+}
+
+
+def _find_number(text: bytes, name: bytes) -> int:
+    _, found, rest = text.partition(b"\n" + name + b" ")
+    return int(rest[: rest.find(b"\n")]) if found else 0
+
+
+def _read_number(file: str) -> int | None:
+    try:
+        return int(read_kernel_file(file))
+    except (OSError, ValueError):
+        return None
+
+
+def read_kernel_file(path: str) -> bytes:
+    """Return all that a file of the kernel says; at half the cost of `open`, for every sample."""
+    file = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        text = b""
+        while part := os.read(file, 64 * 1024):
+            text += part
+        return text
+    finally:
+        os.close(file)
+
+
 def find_cgroup(pid: int, proc: Path = Path("/proc")) -> Cgroup | None:
     """Return the control group of a process, None if it has none of its own."""
+    return next((Cgroup(*found) for found in _find_groups(pid, "cpuacct", proc)), None)
+
+
+def find_memory_group(pid: int, proc: Path = Path("/proc")) -> MemoryGroup | None:
+    """Return the group that counts the memory of a process, None if it has none of its own."""
+    groups = (MemoryGroup(*found) for found in _find_groups(pid, "memory", proc))
+    return next((group for group in groups if group.read() is not None), None)
+
+
+def _find_groups(pid: int, controller: str, proc: Path) -> Iterator[tuple[Path, int]]:
+    """Yield folder and version of the groups that only this process and its kin are in."""
     try:
         groups = _read_groups(proc / str(pid) / "cgroup")
         own = _read_groups(proc / "self" / "cgroup")
     except OSError:
-        return None
-    for version, controller in ((1, "cpuacct"), (2, "")):
-        path = groups.get(controller)
-        if path is None or path == own.get(controller):
+        return
+    for version, name in ((1, controller), (2, "")):
+        path = groups.get(name)
+        if path is None or path == own.get(name):
             continue
-        for root, mount_point in _read_mounts(proc / "self" / "mountinfo", controller):
+        for root, mount_point in _read_mounts(proc / "self" / "mountinfo", name):
             folder = Path(mount_point) / path.removeprefix(root).lstrip("/")
             if pid in _read_pids(folder):
-                return Cgroup(folder, version)
-    return None
+                yield folder, version
 
 
 def find_quota(pid: int, proc: Path = Path("/proc")) -> Path | None:
@@ -122,6 +209,6 @@ def _walk(folder: Path) -> Iterator[Path]:
 
 def _read_pids(folder: Path) -> list[int]:
     try:
-        return [int(line) for line in (folder / "cgroup.procs").read_bytes().split()]
+        return [int(line) for line in read_kernel_file(f"{folder}/cgroup.procs").split()]
     except OSError:
         return []

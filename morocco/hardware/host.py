@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import platform
+import time
 from collections.abc import Callable, Collection, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
@@ -14,6 +15,7 @@ import psutil
 
 from morocco.hardware.cgroup import Cgroup
 from morocco.hardware.info import HostInfo
+from morocco.hardware.memory import TargetMemory
 from morocco.util.units import Bytes, Seconds
 
 _GONE = (psutil.NoSuchProcess, psutil.AccessDenied)  # ZombieProcess is a NoSuchProcess
@@ -31,7 +33,7 @@ class HostReading:
     cpu_time: Seconds | None
     """CPU time used so far; None if nothing could be read."""
     ram: Bytes | None
-    """Resident memory, summed; shared pages count once for each process."""
+    """What the processes add to the machine: memory that they share counts once."""
     pids: tuple[int, ...]
     """Empty once the tree has ended."""
 
@@ -53,8 +55,10 @@ class ProcessTree:
         pid: int,
         cgroup: Cgroup | None = None,
         find_adopted: Callable[[], Iterable[int]] = tuple,
+        memory: TargetMemory | None = None,
     ) -> None:
         """`find_adopted` returns processes that have left the tree and still belong to it."""
+        self.memory = memory or TargetMemory()
         self._cgroup, self._find_adopted = cgroup, find_adopted
         self._known: dict[int, psutil.Process] = {}
         self._times: dict[tuple[int, float], CpuTimes] = {}
@@ -65,10 +69,15 @@ class ProcessTree:
     def read(self) -> HostReading:
         """Return the CPU time so far, and the memory and processes now."""
         self._update_processes()
-        ram = self._read_ram()
+        ram = self.memory.read(self._known, time.monotonic())
         if ram is None:
             return HostReading(None, None, tuple(filter(is_alive, self._known)))
         return HostReading(self._read_cpu_time(), ram, tuple(self._known))
+
+    def mark(self) -> None:
+        """Take note of the peak of the memory so far."""
+        self._update_processes()
+        self.memory.read(self._known, time.monotonic())
 
     def _update_processes(self) -> None:
         pids = self._cgroup.pids() if self._cgroup else self._find_members()
@@ -83,10 +92,6 @@ class ProcessTree:
         members = [pid for pid, process in self._known.items() if process.is_running()]
         root, self._root = self._root, None
         return find_descendants([*(members if root is None else [root]), *self._find_adopted()])
-
-    def _read_ram(self) -> Bytes | None:
-        infos = [_or_none(process.memory_info) for process in self._known.values()]
-        return sum(info.rss for info in infos if info) or None
 
     def _read_cpu_time(self) -> Seconds | None:
         if self._cgroup:

@@ -11,7 +11,8 @@ from pathlib import Path, PurePath
 
 from morocco.errors import DataError
 from morocco.logs.archive import Archive, is_archive, open_archive
-from morocco.logs.log import Log, LogPath, parse_samples, read_lines
+from morocco.logs.log import NO_PEAKS, Log, LogPath, parse_samples, read_lines
+from morocco.logs.record import Peaks, parse_record
 from morocco.util.units import Bytes
 
 PATTERN = "<task>/<input>_<batch>_<index>.jsonl, such as parus/2000_32_01.jsonl"
@@ -182,4 +183,13 @@ def _read(found: FoundLog) -> Log:
         samples = parse_samples(found.read_lines(), found.name)
     except OSError as error:
         raise DataError(f"Cannot read {found.name}: {error}.") from None
-    return Log(found.name, found.model, found.path, samples)
+    return Log(found.name, found.model, found.path, samples, _read_peaks(found))
+
+
+def _read_peaks(found: FoundLog) -> Peaks:
+    """Return the peaks of the record beside a log, as far as it has any."""
+    try:
+        content = found.read_record()
+        return NO_PEAKS if content is None else parse_record(content).peaks
+    except (OSError, ValueError):
+        return NO_PEAKS

@@ -14,6 +14,7 @@ from reprlib import repr as shorten
 from typing import Any, BinaryIO, Literal
 
 from morocco.errors import DataError
+from morocco.logs.record import Peaks
 from morocco.logs.samples import KEYS, Sample, Samples
 from morocco.util.units import Bytes, Seconds
 
@@ -26,6 +27,7 @@ _decode = json.JSONDecoder().decode
 
 Size = tuple[int, int]
 """Input size and batch size."""
+NO_PEAKS = Peaks()
 INIT_SIZE: Size = (1, 1)
 """The size of the start-up runs; all others are long runs."""
 
@@ -72,6 +74,8 @@ class Log:
     """The folder that holds the task's folder."""
     path: LogPath
     samples: Sequence[Sample]
+    recorded: Peaks = NO_PEAKS
+    """Of the record beside it, which knows what happened between two samples."""
 
     @property
     def columns(self) -> Mapping[str, array[float]]:
@@ -109,8 +113,16 @@ class Log:
 
     @property
     def ram(self) -> Bytes | None:
-        """The peak; None for a log without readings."""
+        """The peak, of the record where it has one; None where nothing was measured."""
+        recorded = self.recorded.ram
+        if recorded is not None and recorded >= 0:
+            return recorded
         return _compute_peak(self.columns["ram"])
+
+    @property
+    def ram_source(self) -> str:
+        """How RAM was measured: the first tools counted resident memory (`rss`)."""
+        return self.recorded.ram_source or "rss"
 
 
 def _compute_peak(readings: Iterable[float]) -> Bytes | None:

@@ -70,12 +70,15 @@ class GpusBefore:
 
 @dataclass(frozen=True)
 class Peaks:
-    """The largest readings of the run; None for what was never measured."""
+    """The largest use during the run; None for what was never measured."""
 
     ram: Bytes | None = None
     gpu_ram: Bytes | None = None
     gpu_ram_source: str | None = None
     """`process`: as the driver reports it; `device`: the GPU's use above that before the start."""
+    ram_source: str | None = None
+    """`cgroup`: of the control group, with the PSS of mapped files; `pss`: of the processes, shared
+    pages once; `rss`: shared pages once for each process. None in records before 1.2: `rss`."""
 
 
 @dataclass(frozen=True)

@@ -25,7 +25,7 @@ class Sample(NamedTuple):
     cpu_usage: float | None = None
     """Busy cores since the line before: 1.0 is one core."""
     ram: Bytes | None = None
-    """Resident memory, summed over the processes of the task."""
+    """What the processes of the task add to the machine; until 1.1 the sum of their RSS."""
     gpu_usage: float | None = None
     """0 to 1, averaged over the GPUs the task is on."""
     gpu_ram: Bytes | None = None

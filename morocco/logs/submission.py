@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from hashlib import sha256
 from pathlib import Path
 
@@ -59,6 +59,8 @@ def load_submission(paths: Sequence[Path]) -> Submission:
 def _load(found: FoundLog) -> Entry:
     log, fault, digest = (None, None, "") if found.failed else _load_log(found)
     record, record_fault = _load_record(found)
+    if log is not None and record is not None:
+        log = replace(log, recorded=record.peaks)
     return Entry(
         found.name, found.model, found.path, log, fault, digest, record, record_fault=record_fault
     )

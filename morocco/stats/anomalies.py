@@ -139,6 +139,7 @@ def find_warnings(groups: Sequence[Group]) -> Iterator[str]:
         series,
         lambda of_size: _join_names(run.log for run in of_size.runs if not has_reading(run.log)),
     )
+    yield from _warn_of_sources(inits)
     yield from _warn("Left out, no GPU reading to start the clock from", series, _describe_untimed)
     yield from _warn(
         "Start-up times differ, as with a new image on a cold disk, or with a run that was cut "
@@ -209,6 +210,17 @@ def _describe_spread(group: Group) -> str | None:
     rps, log = max(spread.speeds, key=lambda speed: abs(speed[0] - spread.median))
     name = PurePath(log.name).name
     return f"{spread.variation:.0%}; {name} has {rps:.4g}, the median is {spread.median:.4g}"
+
+
+def _warn_of_sources(inits: Sequence[Series]) -> Iterator[str]:
+    labels: dict[str, dict[str, None]] = {}
+    for series in inits:
+        for log in series.logs:
+            if log.ram is not None:
+                labels.setdefault(log.ram_source, {})[series.label] = None
+    if len(labels) > 1:
+        kinds = "; ".join(f"{source}: {', '.join(names)}" for source, names in labels.items())
+        yield f"RAM was measured in several ways and does not compare, {kinds}."
 
 
 def _join_names(logs: Iterable[Log]) -> str | None:

@@ -45,6 +45,8 @@ class Estimate:
     """Upper end; None also if the runs are too short to bound the speed."""
     gpu_ram_batch: float | None
     """GB (2^30): highest peak of the long runs; None if none was seen on a GPU."""
+    ram: float | None = None
+    """GB (2^30): median peak of the 1_1 runs; None if unknown."""
 
 
 @dataclass(frozen=True)
@@ -148,4 +150,5 @@ def _estimate(group: Group) -> Estimate:
         rps_low=low if known and isfinite(low) else None,
         rps_high=high if known and isfinite(high) else None,
         gpu_ram_batch=max(peaks) / GIB if peaks else None,
+        ram=median(group.init.ram_peaks) / GIB if group.init.ram_peaks else None,
     )

@@ -41,6 +41,11 @@ class Series:
         """The peak of each run that was seen on a GPU."""
         return [peak for log in self.logs if (peak := log.gpu_ram) is not None]
 
+    @cached_property
+    def ram_peaks(self) -> list[Bytes]:
+        """The peak RAM of each run that has one."""
+        return [peak for log in self.logs if (peak := log.ram) is not None]
+
 
 @dataclass(frozen=True)
 class Group:

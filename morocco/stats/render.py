@@ -55,7 +55,7 @@ def render_table(stats: Stats) -> str:
 
 
 def _format_cells(estimate: Estimate) -> dict[str, str]:
-    measured = ("rps", "rps_low", "rps_high", "init_time", "gpu_ram", "gpu_ram_batch")
+    measured = ("rps", "rps_low", "rps_high", "init_time", "gpu_ram", "gpu_ram_batch", "ram")
     return {
         "model": estimate.model,
         "task": estimate.task,

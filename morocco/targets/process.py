@@ -6,6 +6,7 @@ import array
 import ctypes
 import fcntl
 import os
+import resource
 import selectors
 import shlex
 import signal
@@ -29,7 +30,7 @@ from morocco.hardware.host import (
 )
 from morocco.targets.options import format_cores
 from morocco.targets.target import EXEC_PREFIX, Channel, Exit, Identity
-from morocco.util.units import Seconds
+from morocco.util.units import Bytes, Seconds
 
 _READ_SIZE = 1024 * 1024
 _SIGKILLED = 128 + signal.SIGKILL
@@ -73,6 +74,7 @@ class ProcessTarget:
         self._others: frozenset[int] = frozenset()
         """Children of this process before the start, which are none of the target's."""
         self._adopted: frozenset[int] = frozenset()
+        self._own_peak: Bytes = 0
 
     def __enter__(self) -> ProcessTarget:
         return self
@@ -112,7 +114,9 @@ class ProcessTarget:
         except OSError as error:
             command = shlex.join(self._args)
             raise TargetError(f"Cannot run `{command}`: {error.strerror}.") from None
-        return time.monotonic()  # Popen returns when the new program has been loaded
+        started = time.monotonic()  # Popen returns when the new program has been loaded
+        self._own_peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+        return started
 
     def find_pid(self) -> int | None:
         """Return the id of the process."""
@@ -177,9 +181,22 @@ class ProcessTarget:
         os.waitid(os.P_PID, pid, os.WEXITED | os.WNOWAIT)
         ended = time.monotonic()
         self._kill_all()
-        code = self._running.wait()
+        code, peak = self._reap()
         code = code if code >= 0 else 128 - code
-        return Exit(code, ended, out_of_memory=code == _SIGKILLED and self._kernel_killed())
+        killed = code == _SIGKILLED and self._kernel_killed()
+        return Exit(code, ended, out_of_memory=killed, peak_ram=peak)
+
+    def _reap(self) -> tuple[int, Bytes | None]:
+        """Return the exit code and the peak memory of the ended process."""
+        process = self._running
+        try:
+            _, status, usage = os.wait4(process.pid, 0)
+        except ChildProcessError:  # reaped by another thread
+            return process.wait(), None
+        process.returncode = os.waitstatus_to_exitcode(status)
+        peak = usage.ru_maxrss * 1024
+        # It starts with the peak of morocco, whose memory the process shared until its exec.
+        return process.returncode, peak if peak > self._own_peak else None
 
     def kill(self) -> None:
         """Kill the process and all its descendants, whatever session they are in now."""

@@ -6,7 +6,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Literal, Protocol
 
-from morocco.util.units import Seconds
+from morocco.util.units import Bytes, Seconds
 
 Channel = Literal["stdout", "stderr"]
 EXEC_PREFIX = "exec:"
@@ -27,6 +27,8 @@ class Exit:
     """On the monotonic clock."""
     out_of_memory: bool = False
     """Whether the kernel killed one of its processes for lack of memory."""
+    peak_ram: Bytes | None = None
+    """The most that one of its processes held, where the kernel tells."""
 
 
 @dataclass(frozen=True)

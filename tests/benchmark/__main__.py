@@ -1,7 +1,7 @@
 """`make benchmark`: every figure that morocco promises, beside its target.
 
 Takes several minutes on a machine that should do nothing else. Arguments choose among
-startup, speed, beat, throughput, suite, lanes, scoring, reports and baselines.
+startup, speed, beat, memory, throughput, suite, lanes, scoring, reports and baselines.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from baselines import measure_baselines
 from beat import measure_beat
 from figures import Figure, format_table
 from lanes import measure_lanes
+from memory import measure_memory
 from reports import measure_reports
 from scoring import measure_scoring
 from speed import measure_speed
@@ -27,6 +28,7 @@ _BENCHMARKS = {
     "startup": measure_startup,
     "speed": measure_speed,
     "beat": measure_beat,
+    "memory": measure_memory,
     "throughput": measure_throughput,
     "suite": measure_suite,
     "lanes": measure_lanes,

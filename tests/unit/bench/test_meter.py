@@ -8,6 +8,7 @@ from typing import cast
 from morocco.bench.sampling import Meter
 from morocco.hardware.gpu import GpuReading, Gpus
 from morocco.hardware.host import HostReading, ProcessTree
+from morocco.hardware.memory import TargetMemory
 from morocco.logs.record import Peaks
 from morocco.logs.samples import Sample
 from morocco.util.units import AnchoredClock
@@ -20,9 +21,13 @@ class Tree:
 
     def __init__(self, readings: Sequence[HostReading]) -> None:
         self._readings = iter(readings)
+        self.memory = TargetMemory()
 
     def read(self) -> HostReading:
-        return next(self._readings)
+        reading = next(self._readings)
+        if reading.ram is not None:
+            self.memory.raise_peak(reading.ram)
+        return reading
 
 
 class Cards:
@@ -93,7 +98,7 @@ def test_the_peaks_are_the_largest_readings() -> None:
     meter = make_meter(host, [GpuReading(0.5, ram) for ram in (3, 2, 4)])
     for moment in range(3):
         read(meter, moment)
-    assert meter.peaks == Peaks(9, 4, "process")
+    assert meter.peaks == Peaks(9, 4, "process", "rss")
 
 
 def test_what_was_never_measured_has_no_peak() -> None:

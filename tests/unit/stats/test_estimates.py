@@ -19,6 +19,7 @@ import sample_logs
 from morocco.errors import DataError
 from morocco.logs.discovery import Collection, collect_logs
 from morocco.logs.log import Log
+from morocco.logs.record import Peaks
 from morocco.logs.samples import Sample
 from morocco.stats.estimates import Estimate, IncompleteStats, Stats, estimate
 from morocco.stats.grouping import Clock
@@ -41,6 +42,7 @@ KEYS = [
     "rps_low",
     "rps_high",
     "gpu_ram_batch",
+    "ram",
 ]
 
 times = st.floats(0.5, 100, allow_nan=False)
@@ -196,6 +198,7 @@ def test_a_known_container_gets_its_known_numbers() -> None:
         rps_low=20.0,
         rps_high=20.0,
         gpu_ram_batch=2.0,
+        ram=300 / 1024,
     )
 
 
@@ -227,6 +230,32 @@ def test_gpu_ram_is_unknown_where_no_gpu_was_seen() -> None:
     logs = [make_log(INIT, 1, 10.0, gpu_ram=None), make_log(LONG, 1, gpu_ram=None)]
     found = only(compute(logs))
     assert (found.gpu_ram, found.gpu_ram_batch) == (None, None)
+
+
+def test_ram_is_the_median_peak_of_the_start_ups_by_their_records() -> None:
+    peaks = [Peaks(at * GIB, ram_source="cgroup") for at in (1, 2, 9)]
+    inits = [replace(make_log(INIT, at, 10.0), recorded=peak) for at, peak in enumerate(peaks, 1)]
+    stats = compute([*inits, *make_logs(())])
+    assert only(stats).ram == 2.0
+    assert not any("RAM" in warning for warning in stats.warnings)
+
+
+def test_ram_is_that_of_the_samples_where_no_record_tells() -> None:
+    assert only(compute(make_logs())).ram == 300 / 1024
+
+
+def test_ram_that_is_unknown_is_no_number() -> None:
+    inits = [make_log(INIT, at, 10.0, first_ram=None) for at in (1, 2, 3)]
+    assert only(compute([*inits, *make_logs(())])).ram is None
+
+
+def test_several_sources_of_ram_are_told() -> None:
+    of_group = [
+        replace(log, recorded=Peaks(GIB, ram_source="cgroup")) for log in make_logs(model="other")
+    ]
+    (warning,) = compute([*make_logs(), *of_group]).warnings
+    assert "rss: rubert parus 1_1" in warning
+    assert "cgroup: other parus 1_1" in warning
 
 
 def test_the_gpu_clock_starts_at_the_first_gpu_reading() -> None:
@@ -550,7 +579,7 @@ def test_the_table_is_aligned(two_models: Stats) -> None:
     lines = render_table(two_models).splitlines()
     header = (
         "model task input_size batch_size rps rps_low rps_high init_time gpu_ram gpu_ram_batch "
-        "runs + init_runs"
+        "ram runs + init_runs"
     )
     assert " ".join(lines[0].split()) == header
     assert [line.split()[:5] for line in lines[1:]] == [
