@@ -41,18 +41,24 @@ class Contract:
         """As printed, so at most twice as many as allowed: as numbers and as text."""
         self._broken: str | None = None
 
-    def add(self, data: bytes) -> None:
-        """Take the next bytes of the stream."""
-        if self._broken is not None:
-            return
-        end = data.rfind(b"\n") + 1
+    @property
+    def is_broken(self) -> bool:
+        """Whether a line was no prediction; what follows is not looked at."""
+        return self._broken is not None
+
+    def add(self, data: bytes) -> int:
+        """Take the next bytes of the stream; return how many lines end there that are not empty."""
+        if self.is_broken:
+            return 0
+        end, found = data.rfind(b"\n") + 1, 0
         if end:
-            self._check(bytes(self._rest) + data[:end])
+            found = self._check(b"".join((self._rest, memoryview(data)[:end])))
             self._rest.clear()
-        self._rest += data[end:]
-        if self._broken is None and len(self._rest) > MAX_LINE:
+        self._rest += memoryview(data)[end:]
+        if not self.is_broken and len(self._rest) > MAX_LINE:
             self._break(self._lines + 1, f"is longer than {format_bytes(MAX_LINE)}", self._rest)
             self._rest.clear()
+        return found
 
     def finish(self) -> Answers:
         """Return what came of the whole stream, whose last line needs no newline."""
@@ -60,7 +66,8 @@ class Contract:
             self.add(b"\n")
         return Answers(self._objects, len(set(map(str, self._seen))), self._broken)
 
-    def _check(self, block: bytes) -> None:
+    def _check(self, block: bytes) -> int:
+        """Check whole lines, and return how many hold something."""
         lines = block.split(b"\n")[:-1]
         try:
             if not block.isascii():
@@ -68,9 +75,10 @@ class Contract:
             found = self._decode_all(lines)
         except (MsgspecError, UnicodeDecodeError, RecursionError, _UnknownIdx):
             self._check_each(lines)  # finds the bad line; to `json`, NaN is no error
-        else:
-            self._objects += found
-            self._lines += len(lines)
+            return sum(1 for line in lines if line)
+        self._objects += found
+        self._lines += len(lines)
+        return found
 
     def _decode_all(self, lines: Sequence[bytes]) -> int:
         """Return the number of predictions; raises what the first bad line causes."""

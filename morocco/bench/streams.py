@@ -44,10 +44,8 @@ class Predictions:
         if self.first is None:
             self.first = self.last
         self._digest.update(data)
-        self._complete += _count_lines(data, self._at_line_start)
+        self._complete += self._count_lines(data)
         self._at_line_start = data.endswith(b"\n")
-        if self._contract is not None:
-            self._contract.add(data)
         if self._file is not None:
             self._file.write(data)
             self._file.flush()  # so that a full disk shows at once
@@ -56,6 +54,11 @@ class Predictions:
     def count(self) -> int:
         """The number of lines that are not empty; the last one needs no newline."""
         return self._complete + (not self._at_line_start)
+
+    def _count_lines(self, data: bytes) -> int:
+        if self._contract is None or self._contract.is_broken:
+            return _count_lines(data, self._at_line_start)
+        return self._contract.add(data)  # which counts them anyway
 
     def judge(self) -> Answers | None:
         """Return what the whole stream is worth; None if nothing checks it."""

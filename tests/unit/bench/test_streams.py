@@ -11,7 +11,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from morocco.bench.contract import Contract
 from morocco.bench.streams import Predictions, Tail
+from morocco.tasks import Records
 
 chunks = st.lists(st.binary(max_size=5) | st.text("a\n", max_size=5).map(str.encode))
 
@@ -27,6 +29,14 @@ def read(*parts: bytes) -> Predictions:
 def test_the_lines_that_hold_something_are_counted(parts: list[bytes]) -> None:
     lines = b"".join(parts).split(b"\n")
     assert read(*parts).count == sum(1 for line in lines if line)
+
+
+@given(st.lists(st.sampled_from([b"{}", b"\n", b"{}\n", b" ", b"x", b"[1]\n\n"])))
+def test_lines_are_counted_alike_whether_they_are_predictions_or_not(parts: list[bytes]) -> None:
+    checked = Predictions(None, Contract(Records(Path("val.jsonl"), 1, None, "0")))
+    for part in parts:
+        checked.add(part)
+    assert checked.count == read(*parts).count
 
 
 @given(chunks)
