@@ -9,15 +9,12 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from io import FileIO, StringIO
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, BinaryIO, Protocol, TextIO
+from typing import Any, BinaryIO, Protocol, TextIO
 
 from morocco.errors import DataError, OutputError
 from morocco.logs.log import LogPath
 from morocco.logs.samples import Sample
 from morocco.util.files import write_atomically
-
-if TYPE_CHECKING:
-    from typing_extensions import Buffer
 
 
 class LogWriter(Protocol):
@@ -81,8 +78,8 @@ class PartFile(FileIO):
             return False
         return self.is_named  # the run that wrote it may just have given it its final name
 
-    def write(self, data: Buffer) -> int:
-        """Write all of `data`; raises OSError."""
+    def write(self, data: Any) -> int:
+        """Write all of `data`, as bytes or a buffer; raises OSError."""
         rest = memoryview(data)
         while rest:
             count = super().write(rest)
