@@ -39,6 +39,9 @@ _QUOTED_LINES = 10
 _QUOTED_WIDTH = 300
 _IDX = ", with the `idx` of its record"
 _RAW = "; for a target that obeys another contract, use --raw-output."
+_FED_LATE: Seconds = 0.05
+"""A busy machine takes 0.02 s from the start of a container to the first byte of its input."""
+_BLIND: Seconds = 0.5
 _NO_OUTPUT = Output(0, hashlib.sha256().hexdigest(), None, None)
 
 
@@ -88,6 +91,8 @@ class Measurement:
     gpu_users: tuple[GpuProcess, ...] | None = None
     """Others that computed on the GPUs during the run; None if that cannot be told."""
     gpu_clocks: tuple[GpuClocks, ...] | None = None
+    blind: Seconds = 0.0
+    """For how long after the start its processes were not known, and so not read."""
 
 
 def warn_of_gpu_users(before: GpusBefore) -> Iterator[RunWarning]:
@@ -196,6 +201,7 @@ def _find_doubts(prepared: Prepared, measured: Measurement, end: Exit) -> Iterat
         message = "A process of the target was killed for memory, but the target exited with 0."
         yield RunWarning("out-of-memory", message)
     yield from _find_gpu_doubts(prepared, measured)
+    yield from _find_doubts_of_engine(measured.blind, end.fed_late)
     if measured.monitor is not None and (missed := measured.monitor.samples_missed):
         message = f"{plural(missed, 'sample')} missed: the machine was too busy."
         yield RunWarning("samples-missed", message)
@@ -269,6 +275,21 @@ def _find_load(load: Load, *, quota_wanted: bool) -> Iterator[RunWarning]:
             f"The CPU quota of the target's control group ran out in {periods.throttled:,} of "
             f"{periods.periods:,} periods. The target is slower than its {cores[3:]}: raise the "
             "quota, or let the model use fewer threads.",
+        )
+
+
+def _find_doubts_of_engine(blind: Seconds, fed_late: Seconds) -> Iterator[RunWarning]:
+    if fed_late > _FED_LATE:
+        yield RunWarning(
+            "fed-late",
+            f"The engine reported {fed_late:.3f} s late that the target runs: it was fed that much "
+            "later, and the run time may be too long by as much.",
+        )
+    if blind > _BLIND:
+        yield RunWarning(
+            "read-late",
+            f"The engine told only {blind:.1f} s after the start, or not at all, which processes "
+            "to read: the peaks may be too low.",
         )
 
 

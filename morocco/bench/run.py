@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import queue
+import threading
 import time
 from collections.abc import Callable, Iterable
 from contextlib import AbstractContextManager, nullcontext, suppress
@@ -35,7 +36,7 @@ from morocco.logs.record import DataFile, Failure, GpusBefore, Monitor, Output, 
 from morocco.logs.samples import Sample
 from morocco.targets.factory import make_target
 from morocco.targets.options import RunOptions, digest_env
-from morocco.targets.target import OnPull, Target
+from morocco.targets.target import OnPull, Start, Target
 from morocco.tasks import Records, find_data, load_records
 from morocco.util.units import AnchoredClock, Seconds
 
@@ -208,6 +209,9 @@ class _Run:
             1 / spec.options.rate, self._meter.read, writer.write, events.put, self._meter.mark
         )
         self._measured = Measurement()
+        self._events = events
+        self._followed: Seconds | None = None
+        """When the processes of the target were first known."""
         self._warnings: list[RunWarning] = []
 
     def prepare(self) -> Prepared:
@@ -221,16 +225,11 @@ class _Run:
     def measure(self) -> None:
         """Run the target from its start to its end, and read all that it prints."""
         energy = self._gpus.energy()
-        started = self._steps.call(self._target.start)
-        self._measured = Measurement(started)
+        start = self._steps.call(self._target.start)
+        self._measured = Measurement(start.moment)
         cpu_time = time.process_time()
-        pid = self._steps.call(self._target.find_pid)
-        if pid is not None:
-            memory, adopted = TargetMemory(find_memory_group(pid)), self._target.find_adopted
-            self._meter.tree = ProcessTree(pid, find_cgroup(pid), adopted, memory)
-            self._load.pid = pid
-        beats = self._sample_until_end(started)
-        self._note_last_peak(pid)
+        beats = self._sample_until_end(start)
+        self._note_last_peak(start.pid)
         cpu_time = time.process_time() - cpu_time
         self.warn(warn_of_other_runs(self.other_runs.find_new()))
         self._measured = replace(
@@ -247,17 +246,34 @@ class _Run:
         if pid is not None and (end := self._measured.exit) and end.peak_ram is not None:
             self._meter.tree.memory.raise_to_process(pid, end.peak_ram)
 
-    def _sample_until_end(self, started: Seconds) -> Beats:
+    def _sample_until_end(self, start: Start) -> Beats:
         try:
-            self._sampler.start(started)
+            self._follow(start.pid)
+            self._sampler.start(start.moment)
             self._streams.start()
-            self._measured = Measurement(started, self._steps.call(self._target.wait))
+            if start.pid is None:  # the engine is slow; the target is not to wait for that
+                threading.Thread(target=self._find_process, name="finder", daemon=True).start()
+            self._measured = Measurement(start.moment, self._steps.call(self._target.wait))
         except BaseException:
             self._target.kill()
             with suppress(Exception):  # the first failure is the one to report
                 self._sampler.stop()
             raise
         return self._sampler.stop()
+
+    def _find_process(self) -> None:
+        try:
+            self._follow(self._target.find_pid())
+        except Exception as error:
+            self._events.put(error)
+
+    def _follow(self, pid: int | None) -> None:
+        """Read this process and all that belong to it from now on."""
+        if pid is not None:
+            memory, adopted = TargetMemory(find_memory_group(pid)), self._target.find_adopted
+            self._load.pid = pid
+            self._meter.tree = ProcessTree(pid, find_cgroup(pid), adopted, memory)
+            self._followed = time.monotonic()
 
     def _tick(self) -> None:
         """Show how far the target is, and end the run when its time is up."""
@@ -293,6 +309,7 @@ class _Run:
             peaks=self._meter.peaks,
             gpus_lost=self._gpus.lost,
             gpu_users=self._gpus.strangers,
+            blind=self._compute_blind_time(),
         )
 
     def _bound_cores(self) -> float | None:
@@ -300,6 +317,12 @@ class _Run:
         return (
             None if started is None or end is None else self._meter.bound_cores(started, end.ended)
         )
+
+    def _compute_blind_time(self) -> Seconds:
+        """Return for how long after the start nothing could be read."""
+        end = self._measured.exit
+        known = self._followed or (end.ended if end else None)
+        return _subtract(known, self._measured.started) or 0.0
 
     def warn(self, warnings: Iterable[RunWarning]) -> None:
         """Report warnings, and keep them for the record."""

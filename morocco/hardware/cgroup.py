@@ -176,6 +176,14 @@ def _read_throttled(counts: Mapping[str, int]) -> Seconds:
     return counts["throttled_time"] / 1e9
 
 
+def is_named_in_cgroup(pid: int, name: str, proc: Path = Path("/proc")) -> bool:
+    """Return whether the control group of a process has this in its path; False if it is gone."""
+    try:
+        return any(name in group for group in _read_groups(proc / str(pid) / "cgroup").values())
+    except OSError:
+        return False
+
+
 def _read_groups(file: Path) -> dict[str, str]:
     """Return the path of the group in each hierarchy, by controller; '' is version 2."""
     groups = {}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-import select
+import re
 import socket
 import struct
 import threading
@@ -11,7 +11,7 @@ import time
 import uuid
 from collections.abc import Collection, Iterator, Sequence
 from contextlib import suppress
-from datetime import datetime, timezone
+from datetime import datetime
 from typing import Any
 
 from docker import DockerClient
@@ -21,7 +21,6 @@ from docker.types import DeviceRequest, LogConfig
 from requests.exceptions import RequestException
 
 from morocco.errors import EngineError, TargetError
-from morocco.hardware.host import created_at
 from morocco.targets.engine import (
     LABEL,
     SUITE_LABEL,
@@ -31,6 +30,7 @@ from morocco.targets.engine import (
     read_engine_name,
     root_cause,
 )
+from morocco.targets.launch import ContainerState, Launch
 from morocco.targets.options import RunOptions, format_cores, parse_env
 from morocco.targets.target import (
     Channel,
@@ -38,12 +38,13 @@ from morocco.targets.target import (
     Identity,
     OnPull,
     PullEvent,
+    Start,
 )
 from morocco.util.units import Seconds
 
 _READ_SIZE = 1024 * 1024
 _HEADER = struct.Struct(">BxxxL")  # of a frame: channel, length of the payload
-_WATCHER_TIMEOUT: Seconds = 1
+_ENGINE_TIME = re.compile(r"([\d-]+T[\d:]+)(\.\d+)?(Z|[+-]\d\d:\d\d)")
 _CHANNELS: dict[int, Channel] = {1: "stdout", 2: "stderr"}
 
 
@@ -116,10 +117,8 @@ class ContainerTarget:
         self._name = f"morocco-{uuid.uuid4().hex[:12]}"
         self._connected: DockerClient | None = None
         self._attached: AttachedStreams | None = None
-        self._watcher: threading.Thread | None = None
+        self._launched: Launch | None = None
         self._killed = threading.Event()
-        self._started: Seconds = 0.0
-        self._ended: Seconds | None = None
         self.identity = Identity(image)
 
     def __enter__(self) -> ContainerTarget:
@@ -149,13 +148,14 @@ class ContainerTarget:
         )
         with engine_errors(f"Cannot create a container of {self._image}"):
             self._check_killed()
-            self._container: Container = self._client.containers.create(
+            container: Container = self._client.containers.create(
                 image, self._arguments, **self._build_settings(engine)
             )
             attached = self._client.api.attach_socket(
                 self._name, params={"stdin": 1, "stdout": 1, "stderr": 1, "stream": 1}
             )
         self._attached = AttachedStreams(attached._sock)
+        self._launched = Launch(str(container.id), self._ask_to_start, self._inspect)
 
     def _show_pull(self, event: PullEvent) -> None:
         self._check_killed()
@@ -174,7 +174,7 @@ class ContainerTarget:
             "name": self._name,
             "labels": labels,
             "stdin_open": True,
-            "environment": parse_env(options.env),
+            "environment": {**self._hide_gpus(), **parse_env(options.env)},
             "network_mode": container.network,
             "shm_size": container.shm_size,
             "mem_limit": container.memory,
@@ -187,6 +187,10 @@ class ContainerTarget:
             "device_requests": self._build_device_requests(engine),
         }
 
+    def _hide_gpus(self) -> dict[str, str]:
+        """Return what keeps NVIDIA's runtime, where it is the default, from adding all GPUs."""
+        return {} if self._gpus else {"NVIDIA_VISIBLE_DEVICES": "void"}
+
     def _build_device_requests(self, engine: str) -> list[DeviceRequest]:
         if not self._gpus:
             return []
@@ -196,17 +200,17 @@ class ContainerTarget:
         uuids = [uuid for _, uuid in self._gpus]
         return [DeviceRequest(device_ids=uuids, capabilities=[["gpu"]])]
 
-    def start(self) -> Seconds:
-        """Start the container; the engine answers a few ms after the program was loaded."""
-        self._start_asked = time.time()
+    def start(self) -> Start:
+        """Start the container; return as soon as the engine shows that it runs."""
+        return self._launch.begin()
+
+    def _ask_to_start(self) -> None:
         failed = f"Cannot start {self._image}"
         with engine_errors(failed):
             try:
-                self._container.start()
+                self._client.api.start(self._name)
             except APIError as error:
                 raise self._explain(f"{failed}: {root_cause(error)}") from None
-        self._started = time.monotonic()
-        return self._started
 
     def _explain(self, message: str) -> EngineError | TargetError:
         if "could not select device driver" in message or "nvidia-container" in message:
@@ -224,48 +228,22 @@ class ContainerTarget:
         )
 
     def find_pid(self) -> int | None:
-        """Return the main process as seen from this machine, None if it has ended.
+        """Return the main process, None if it ended unseen; wait until that is known.
 
         Raises EngineError if the engine's processes are not visible from here.
         """
-        state = self._read_state()
-        while state["Pid"] == 0 and state["Status"] in ("created", "running"):
-            time.sleep(0.01)
-            state = self._read_state()
-        pid = int(state["Pid"])
-        if pid == 0:
-            return None
-        created = created_at(pid)
-        if created is not None and created < self._start_asked - 10:
-            raise EngineError(
-                "The container's processes are not visible from here: run morocco on the engine's "
-                "host, or in a container with --pid=host."
-            )
-        self._watch_end(pid)
-        return pid
+        return self._launch.find_pid()
 
-    def _read_state(self) -> dict[str, Any]:
+    def _inspect(self) -> ContainerState:
         with engine_errors("Cannot query the container's state"):
-            self._container.reload()
-        state: dict[str, Any] = self._container.attrs["State"]
-        return state
-
-    def _watch_end(self, pid: int) -> None:
-        """Note the moment the process ends, which the engine reports some 25 ms later."""
-        try:
-            handle = os.pidfd_open(pid)
-        except OSError:  # an old kernel or a sandbox: `wait` then takes the engine's time
-            return
-
-        def watch() -> None:
-            poll = select.poll()
-            poll.register(handle, select.POLLIN)
-            poll.poll()
-            self._ended = time.monotonic()
-            os.close(handle)
-
-        self._watcher = threading.Thread(target=watch, name="watcher", daemon=True)
-        self._watcher.start()
+            state = self._client.api.inspect_container(self._name)["State"]
+        return ContainerState(
+            state["Status"],
+            int(state["Pid"]),
+            _to_monotonic(state["StartedAt"]),
+            None if state["Pid"] else _to_monotonic(state["FinishedAt"]),
+            bool(state.get("OOMKilled")),
+        )
 
     def find_adopted(self) -> Collection[int]:
         """Return nothing: no process leaves the control group of a container."""
@@ -291,20 +269,18 @@ class ContainerTarget:
         """Wait for the end; raises EngineError if the engine goes away first."""
         with engine_errors(f"While {self._image} was running"):
             status = self._client.api.wait(self._name, timeout=None)
-        state = self._read_state()
-        if self._watcher is not None:
-            self._watcher.join(_WATCHER_TIMEOUT)
-        if self._ended is None:
-            self._ended = _to_monotonic(state["FinishedAt"])
-        # The main process may have ended before the engine reported that it runs.
-        ended = max(self._ended, self._started)
-        return Exit(int(status["StatusCode"]), ended, bool(state.get("OOMKilled")))
+        state = self._inspect()
+        ended = self._launch.find_end(state)
+        late = self._launch.lateness
+        return Exit(int(status["StatusCode"]), ended, state.out_of_memory, fed_late=late)
 
     def kill(self) -> None:
         """Kill all processes of the container, or cancel its preparation."""
         self._killed.set()
         if self._connected is None:
             return
+        if self._launched is not None:
+            self._launched.cancel()
         with suppress(APIError, RequestException):
             self._client.api.kill(self._name)
 
@@ -313,6 +289,12 @@ class ContainerTarget:
         if self._attached is None:
             raise RuntimeError("call prepare() first")
         return self._attached
+
+    @property
+    def _launch(self) -> Launch:
+        if self._launched is None:
+            raise RuntimeError("call prepare() first")
+        return self._launched
 
     @property
     def _client(self) -> DockerClient:
@@ -353,8 +335,19 @@ def _list_limits(options: RunOptions) -> dict[str, str]:
     return {name: limit for name, limit in limits.items() if limit is not None}
 
 
-def _to_monotonic(engine_time: str) -> Seconds:
-    """Return a time of the engine (RFC 3339, nanoseconds, UTC) on the monotonic clock."""
-    seconds, _, fraction = engine_time.rstrip("Z").partition(".")
-    whole = datetime.fromisoformat(seconds).replace(tzinfo=timezone.utc).timestamp()
-    return whole + float(f"0.{fraction or 0}") - time.time() + time.monotonic()
+def parse_engine_time(text: str) -> Seconds | None:
+    """Return a time of the engine in seconds since the epoch, None if it is not set.
+
+    The format is RFC 3339 with up to nine digits; Docker gives UTC, Podman the local time.
+    """
+    found = _ENGINE_TIME.fullmatch(text)
+    if found is None or text.startswith("0001-"):
+        return None
+    second, fraction, zone = found.groups()
+    whole = datetime.fromisoformat(second + ("+00:00" if zone == "Z" else zone))
+    return whole.timestamp() + float(f"0{fraction or ''}")
+
+
+def _to_monotonic(text: str) -> Seconds | None:
+    moment = parse_engine_time(text)
+    return None if moment is None else moment - time.time() + time.monotonic()

@@ -29,7 +29,7 @@ from morocco.hardware.host import (
     list_own_children,
 )
 from morocco.targets.options import format_cores
-from morocco.targets.target import EXEC_PREFIX, Channel, Exit, Identity
+from morocco.targets.target import EXEC_PREFIX, Channel, Exit, Identity, Start
 from morocco.util.units import Bytes, Seconds
 
 _READ_SIZE = 1024 * 1024
@@ -93,7 +93,7 @@ class ProcessTarget:
         """Make this process the one that adopts daemons of the target, instead of init."""
         _start_adopting(self._mark)
 
-    def start(self) -> Seconds:
+    def start(self) -> Start:
         """Start the process; raises TargetError if the command cannot be run."""
         # The read end stays open here too, to count what the target leaves unread.
         self._stdin_read_end, self._stdin = os.pipe()
@@ -116,7 +116,7 @@ class ProcessTarget:
             raise TargetError(f"Cannot run `{command}`: {error.strerror}.") from None
         started = time.monotonic()  # Popen returns when the new program has been loaded
         self._own_peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
-        return started
+        return Start(started, self._process.pid)
 
     def find_pid(self) -> int | None:
         """Return the id of the process."""

@@ -18,6 +18,16 @@ def is_process(spec: str) -> bool:
 
 
 @dataclass(frozen=True)
+class Start:
+    """How the main process of a target started."""
+
+    moment: Seconds
+    """On the monotonic clock."""
+    pid: int | None
+    """As seen from this machine; None while it is unknown: `find_pid` waits for it."""
+
+
+@dataclass(frozen=True)
 class Exit:
     """How the main process of a target ended."""
 
@@ -29,6 +39,8 @@ class Exit:
     """Whether the kernel killed one of its processes for lack of memory."""
     peak_ram: Bytes | None = None
     """The most that one of its processes held, where the kernel tells."""
+    fed_late: Seconds = 0.0
+    """How long it had run before that was known here, so that it could be fed."""
 
 
 @dataclass(frozen=True)
@@ -77,11 +89,11 @@ class Target(Protocol):
     def prepare(self) -> None:
         """Do everything that can be done before the clock starts; may take long."""
 
-    def start(self) -> Seconds:
-        """Start the main process and return when (monotonic clock)."""
+    def start(self) -> Start:
+        """Start the main process; return as soon as it is known to run, to feed it."""
 
     def find_pid(self) -> int | None:
-        """Return the main process as seen from this machine; None if it has ended."""
+        """Return the main process, None if it has ended; wait until that is known."""
 
     def find_adopted(self) -> Collection[int]:
         """Return processes of the target that are no descendants of the main process any more."""

@@ -1,7 +1,7 @@
 """`make benchmark`: every figure that morocco promises, beside its target.
 
 Takes several minutes on a machine that should do nothing else. Arguments choose among
-startup, speed, beat, memory, throughput, suite, lanes, scoring, reports and baselines.
+startup, speed, delays, beat, memory, throughput, suite, lanes, scoring, reports and baselines.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ sys.path.insert(0, str(Path(__file__).parents[1] / "helpers"))
 
 from baselines import measure_baselines
 from beat import measure_beat
+from delays import measure_delays
 from figures import Figure, format_table
 from lanes import measure_lanes
 from memory import measure_memory
@@ -27,6 +28,7 @@ from throughput import measure_throughput
 _BENCHMARKS = {
     "startup": measure_startup,
     "speed": measure_speed,
+    "delays": measure_delays,
     "beat": measure_beat,
     "memory": measure_memory,
     "throughput": measure_throughput,

@@ -16,6 +16,7 @@ import time
 from collections.abc import Sequence
 from contextlib import ExitStack, closing, suppress
 from pathlib import Path
+from typing import Literal
 
 from docker import DockerClient
 
@@ -34,15 +35,22 @@ def as_root() -> list[str] | None:
 
 
 class SlowEngine:
-    """A proxy that delays one kind of request to the engine."""
+    """A proxy that delays one kind of request to the engine, or the answers to it."""
 
-    def __init__(self, folder: Path, request: str, delay: float) -> None:
-        """Delay requests whose path contains `request`."""
+    def __init__(
+        self,
+        folder: Path,
+        request: str,
+        delay: float,
+        *,
+        late: Literal["request", "answer"] = "request",
+    ) -> None:
+        """Delay what has `request` in its path; a stream passes freely once it is open."""
         self.address = f"unix://{folder}/slow.sock"
         self.asked = threading.Event()
         """Set once the request has arrived."""
-        self._request = re.compile(rb"POST \S*" + re.escape(request.encode()))
-        self._delay = delay
+        self._request = re.compile(rb"(?:GET|POST|DELETE) \S*" + re.escape(request.encode()))
+        self._delay, self._late = delay, late
         self._server = socket.socket(socket.AF_UNIX)
         self._server.bind(f"{folder}/slow.sock")
         self._server.listen()
@@ -69,26 +77,36 @@ class SlowEngine:
     def _pass_on(self, client: socket.socket) -> None:
         with client, socket.socket(socket.AF_UNIX) as engine:
             engine.connect(SOCKET)
-            answers = threading.Thread(target=_copy, args=(engine, client))
+            hold_answer = threading.Event()
+            answers = threading.Thread(target=self._answer, args=(engine, client, hold_answer))
             answers.start()
-            while data := client.recv(65536):
-                held_back = self._request.match(data) is not None
-                if held_back:
-                    self.asked.set()
-                    time.sleep(self._delay)
-                engine.sendall(data)
-                if held_back:
-                    time.sleep(self._delay)  # it takes effect even if nobody waits
             with suppress(OSError):
-                engine.shutdown(socket.SHUT_RDWR)  # or an attached stream would never end
+                self._ask(client, engine, hold_answer)
+            with suppress(OSError):
+                engine.shutdown(socket.SHUT_WR)  # an attached stream goes on: its input has ended
             answers.join()
 
+    def _ask(self, client: socket.socket, engine: socket.socket, hold: threading.Event) -> None:
+        while data := client.recv(65536):
+            held_back = self._request.match(data) is not None
+            if held_back:
+                self.asked.set()
+            if held_back and self._late == "answer":
+                hold.set()
+            elif held_back:
+                time.sleep(self._delay)
+            engine.sendall(data)
+            if held_back and self._late == "request" and b"Upgrade" not in data:
+                time.sleep(self._delay)  # it takes effect even if nobody waits
 
-def _copy(source: socket.socket, sink: socket.socket) -> None:
-    with suppress(OSError):
-        while data := source.recv(65536):
-            sink.sendall(data)
-        sink.shutdown(socket.SHUT_WR)
+    def _answer(self, engine: socket.socket, client: socket.socket, hold: threading.Event) -> None:
+        with suppress(OSError):
+            while data := engine.recv(65536):
+                if hold.is_set():
+                    hold.clear()
+                    time.sleep(self._delay)
+                client.sendall(data)
+            client.shutdown(socket.SHUT_WR)
 
 
 class SecondEngine:

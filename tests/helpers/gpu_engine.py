@@ -17,7 +17,7 @@ _TOOLKIT = "nvidia-container-runtime-hook"
 _LAUNCH = 'exec /bin/sh -c "$0" "on ${NVIDIA_VISIBLE_DEVICES:-no GPU}" "$@"'
 """Runs the next argument as a script, with the GPUs it was given in its command line."""
 _SLEEPER = "records=$(cat); sleep {}; printf '%s\\n' \"$records\""
-_TELLER = 'while read -r _; do echo "\\"${NVIDIA_VISIBLE_DEVICES-none}\\""; done; sleep 1'
+_TELLER = 'while read -r _; do echo "\\"${NVIDIA_VISIBLE_DEVICES-unset}\\""; done; sleep 1'
 
 
 class GpuEngine(SecondEngine):
@@ -54,7 +54,7 @@ class GpuEngine(SecondEngine):
         return self.script(f"sleeper-{seconds}", _SLEEPER.format(seconds))
 
     def teller(self) -> str:
-        """Make a target that predicts the UUIDs of its GPUs, or "none", and runs for a second."""
+        """Make a target that predicts the UUIDs of its GPUs, or "void", and runs for a second."""
         return self.script("teller", _TELLER)
 
     def script(self, name: str, script: str) -> str:

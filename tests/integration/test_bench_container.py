@@ -66,6 +66,18 @@ def test_options_reach_the_container(command_image: Command, bench: Bench, tmp_p
     assert (seen["environment"]["COLOUR"], seen["environment"]["HERE"]) == ("dark red", "yes")
 
 
+def test_an_image_that_asks_for_all_gpus_is_given_none_of_them(
+    build_image: BuildImage, bench: Bench, tmp_path: Path
+) -> None:
+    entrypoint = json.dumps(["python3", "-c", LOOK_AROUND])
+    image = build_image(f"FROM {BASE}\nENV NVIDIA_VISIBLE_DEVICES=all\nENTRYPOINT {entrypoint}\n")
+    for options, value in (((), "void"), (("-e", "NVIDIA_VISIBLE_DEVICES=0"), "0")):
+        kept = tmp_path / value
+        how = ("--gpus", "none", "--raw-output", "--predictions", kept)
+        bench(image, *how, *options).succeeds()
+        assert json.loads(kept.read_text())["environment"]["NVIDIA_VISIBLE_DEVICES"] == value
+
+
 def test_the_engine_is_asked_for_a_confined_container(
     engine: DockerClient, metronome_image: Metronome, bench: Bench, log: Path
 ) -> None:

@@ -79,7 +79,7 @@ def test_a_container_without_gpus_is_given_none(
     kept = tmp_path / "predictions"
     options = ("-o", log, "--gpus", "none", "--raw-output", "--predictions", kept)
     assert bench(gpu_engine.teller(), *options, env=env).succeeds().warnings == []
-    assert told(kept) == {"none"}
+    assert told(kept) == {"void"}
     assert read_record(log)["gpus"] == []
     assert {line["gpu_ram"] for line in read_log(log)} == {None}
 

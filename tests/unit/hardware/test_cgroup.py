@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from morocco.hardware.cgroup import Cgroup, find_cgroup
+from morocco.hardware.cgroup import Cgroup, find_cgroup, is_named_in_cgroup
 
 PID = 4711
 DOCKER = "/docker/0123abc"
@@ -232,3 +232,14 @@ def test_a_real_group_counts_the_groups_below_it(real_group: Cgroup) -> None:
             wait_until(lambda: (real_group.cpu_time() or 0) >= 0.3)
         finally:
             process.communicate(b"\n")
+
+
+@pytest.mark.parametrize(
+    "group",
+    ["4:cpu,cpuacct:/docker/4711abc", "0::/system.slice/docker-4711abc.scope", "0::/../4711abc"],
+)
+def test_a_process_is_told_to_be_a_containers_by_its_group(host: Host, group: str) -> None:
+    host.join(PID, group)
+    assert is_named_in_cgroup(PID, "4711abc", host.proc)
+    assert not is_named_in_cgroup(PID, "0815", host.proc)
+    assert not is_named_in_cgroup(PID + 1, "4711abc", host.proc)

@@ -1,0 +1,220 @@
+"""The start of a container and the end of its main process, however late the engine answers."""
+
+from __future__ import annotations
+
+import os
+import select
+import threading
+import time
+from collections.abc import Callable
+from concurrent.futures import FIRST_COMPLETED, Future, wait
+from dataclasses import dataclass
+from typing import Any
+
+from morocco.errors import EngineError
+from morocco.hardware.cgroup import is_named_in_cgroup
+from morocco.hardware.host import created_at
+from morocco.targets.target import Start
+from morocco.util.units import Seconds
+
+_POLL: Seconds = 0.005
+_GRACE: Seconds = 0.01
+"""For the process to be found once the engine has said that it runs; it mostly is by then."""
+_MAX_LATE: Seconds = 0.25
+"""The run is refused if the container ran for longer than this before morocco could know."""
+_VERDICT_POLL: Seconds = 0.02
+_VERDICT_TIMEOUT: Seconds = 1
+_ENGINE_LAG: Seconds = 0.05
+"""The engine notes the end of a process some milliseconds late."""
+_CLOCK_ERROR: Seconds = 2
+"""The kernel counts creation times from a rounded boot time."""
+_WATCHER_TIMEOUT: Seconds = 1
+
+
+@dataclass(frozen=True)
+class ContainerState:
+    """What the engine says of a container; moments are on the monotonic clock."""
+
+    status: str
+    """`created`, `running`, `exited` and others."""
+    pid: int
+    """Of the main process; 0 unless the container runs."""
+    started: Seconds | None
+    ended: Seconds | None
+    out_of_memory: bool
+
+
+class Launch:
+    """Starts a container once, finds its main process and notes when that ends.
+
+    One thread asks for the start, another one looks at the container meanwhile: the engine locks
+    a container that it starts, so the look is answered just after. Whichever shows first that the
+    container runs lets the run go on. The second thread then waits for the end.
+    """
+
+    def __init__(
+        self, container: str, start: Callable[[], object], inspect: Callable[[], ContainerState]
+    ) -> None:
+        """`container` is its full id; `start` returns, or raises, when the engine has answered."""
+        self._container, self._start, self._inspect = container, start, inspect
+        self._answered: Future[Seconds] = Future()
+        self._shown: Future[ContainerState] = Future()
+        self._pid: Future[int | None] = Future()
+        self._cancelled = threading.Event()
+        self._watcher = threading.Thread(target=self._follow, name="watcher", daemon=True)
+        self._handle: int | None = None
+        self._asked: Seconds = 0.0
+        self._started: Seconds = 0.0
+        self._known: Seconds = 0.0
+        """When morocco knew that the container runs, and went on."""
+        self._ended: Seconds | None = None
+
+    def begin(self) -> Start:
+        """Start the container and return when that was, and its process if it is known by now."""
+        self._asked = time.monotonic()
+        threading.Thread(target=self._ask, name="start", daemon=True).start()
+        self._watcher.start()
+        shown: tuple[Future[Any], ...] = (self._answered, self._shown)
+        wait(shown, return_when=FIRST_COMPLETED)
+        self._started = time.monotonic()
+        if not self._shown.done():
+            self._started = self._answered.result()
+        wait([self._pid], timeout=_GRACE)
+        self._known = time.monotonic()
+        if (told := self._started_at()) is not None:
+            self._started = told
+        return Start(self._started, self.find_pid() if self._pid.done() else None)
+
+    def _ask(self) -> None:
+        try:
+            self._start()
+            self._answered.set_result(time.monotonic())
+        except BaseException as error:
+            self._cancelled.set()
+            self._answered.set_exception(error)
+
+    def _started_at(self) -> Seconds | None:
+        """Return when the engine says the container started, None if that is not credible."""
+        return self._credible(self._shown.result().started) if self._shown.done() else None
+
+    def _credible(self, moment: Seconds | None) -> Seconds | None:
+        """Return a moment that the engine told, None if it is not between the request and now."""
+        within = moment is not None and self._asked <= moment <= time.monotonic()
+        return moment if within else None
+
+    def find_pid(self) -> int | None:
+        """Return the main process, None if it ended unseen; wait until that is known.
+
+        Raises EngineError if the process cannot be seen from here, or the engine told so late that
+        it runs that the run time would be wrong.
+        """
+        pid = self._pid.result()
+        if self.lateness > _MAX_LATE:
+            raise EngineError(
+                f"The engine reported {self.lateness:.1f} s late that the container runs, so it "
+                "was fed too late and the run time would be wrong. See what keeps the engine busy "
+                "(its log: journalctl -u docker), then run again."
+            )
+        return pid
+
+    @property
+    def lateness(self) -> Seconds:
+        """How long the container had run before morocco knew, as far as the engine tells."""
+        started = self._started_at()
+        return 0.0 if started is None else self._known - started
+
+    def find_end(self, state: ContainerState) -> Seconds:
+        """Return when the main process ended; `state` is the container's after its end.
+
+        Raises EngineError if that cannot be known.
+        """
+        self.find_pid()
+        self._watcher.join(_WATCHER_TIMEOUT)
+        ended = self._ended or self._credible(state.ended)
+        if ended is None:
+            raise EngineError(
+                "The run time is unknown: the end of the main process could not be watched, and "
+                "the engine does not tell a credible time. See whether the clock was set "
+                "meanwhile, then run again."
+            )
+        return max(ended, self._started)  # it may end before the engine notes that it started
+
+    def cancel(self) -> None:
+        """Give up looking for a container that has not started yet."""
+        self._cancelled.set()
+
+    def _follow(self) -> None:
+        """Find the main process, then wait for its end."""
+        try:
+            state = self._await_running()
+            pid = self._open(state) if state is not None else None
+        except BaseException as error:
+            self._pid.set_exception(error)
+            return
+        self._pid.set_result(pid)
+        if self._handle is not None:
+            self._watch(self._handle)
+
+    def _watch(self, handle: int) -> None:
+        """Note the moment the process ends, which the engine reports some 25 ms later."""
+        poll = select.poll()
+        poll.register(handle, select.POLLIN)
+        poll.poll()
+        self._ended = time.monotonic()
+        os.close(handle)
+
+    def _await_running(self) -> ContainerState | None:
+        """Return the first state that shows the container to run or to have run."""
+        while not self._cancelled.is_set():
+            state = self._inspect()
+            has_run = state.ended is not None and self._has_started(state)
+            if has_run or (state.pid and state.status == "running"):
+                self._shown.set_result(state)
+                return state
+            time.sleep(_POLL)
+        return None
+
+    def _has_started(self, state: ContainerState) -> bool:
+        answered = self._answered.done() and self._answered.exception() is None
+        return answered or self._credible(state.started) is not None
+
+    def _open(self, state: ContainerState) -> int | None:
+        """Return the main process if it is alive, and hold a handle that tells when it ends."""
+        if not state.pid:
+            return None
+        handle = _open_pidfd(state.pid)
+        looked = time.monotonic()
+        if self._is_visible(state.pid):
+            self._handle = handle
+            return state.pid
+        if handle is not None:
+            os.close(handle)
+        self._check_ended_before(looked)
+        return None
+
+    def _is_visible(self, pid: int) -> bool:
+        """Return whether the process with this id is the container's and not another one here."""
+        if is_named_in_cgroup(pid, self._container):
+            return True
+        created = created_at(pid)  # without cgroups, as in some rootless engines
+        asked = time.time() - (time.monotonic() - self._asked)
+        return created is not None and created >= asked - _CLOCK_ERROR
+
+    def _check_ended_before(self, looked: Seconds) -> None:
+        """Raise EngineError if the container still ran when its process was not to be seen."""
+        deadline = looked + _VERDICT_TIMEOUT
+        while (state := self._inspect()).pid and time.monotonic() < deadline:
+            time.sleep(_VERDICT_POLL)
+        if state.pid or (self._credible(state.ended) or 0.0) > looked + _ENGINE_LAG:
+            raise EngineError(
+                "The container runs, but its processes are not visible from here. Run morocco on "
+                "the engine's host, as a user who may see its processes, or in a container with "
+                "--pid=host."
+            )
+
+
+def _open_pidfd(pid: int) -> int | None:
+    try:
+        return os.pidfd_open(pid)
+    except OSError:  # gone; or an old kernel or a sandbox: the engine tells when it ended
+        return None

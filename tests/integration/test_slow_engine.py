@@ -1,0 +1,92 @@
+"""An engine that answers late: the run time stays the target's own, or the run fails."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any, Literal
+
+import pytest
+from conftest import Command
+
+from engines import SlowEngine
+from runs import Bench, read_failed_record, read_log, read_record
+
+DELAY = 2.0
+TOLERANCE = 0.01
+ATTEMPTS = 3
+"""One of these has to come within the tolerance: the machine of a test is seldom quiet."""
+Late = Literal["request", "answer"]
+CALLS: list[tuple[str, Late]] = [
+    ("/containers/create", "answer"),
+    ("/attach", "request"),
+    ("/attach", "answer"),
+    ("/start", "request"),
+    ("/start", "answer"),
+    ("/json", "request"),
+    ("/json", "answer"),
+    ("/wait", "request"),
+    ("/wait", "answer"),
+    ("?v=True", "answer"),  # remove
+]
+EACH_CALL = "/containers/morocco-"
+
+
+@pytest.fixture
+def image(command_image: Command) -> str:
+    """Live for a second; the end comes early if the clock starts late, late if the input does."""
+    return command_image("sh", "-c", "sleep 0.3; cat; sleep 0.7")
+
+
+def measure(image: str, bench: Bench, log: Path, **more: Any) -> float:
+    """Return the run time of a container, from its record."""
+    bench(image, "-o", log, "--force", **more).succeeds()
+    return float(read_record(log)["run_time"])
+
+
+@pytest.mark.parametrize(("call", "late"), CALLS)
+def test_a_call_that_takes_two_seconds_more_does_not_change_the_run_time(
+    call: str, late: Late, image: str, bench: Bench, log: Path, tmp_path: Path
+) -> None:
+    changes: list[float] = []
+    with SlowEngine(tmp_path, call, DELAY, late=late) as engine:
+        while not any(abs(change) < TOLERANCE for change in changes):
+            assert len(changes) < ATTEMPTS, changes
+            slow = measure(image, bench, log, env={"DOCKER_HOST": engine.address})
+            changes.append(slow - measure(image, bench, log))
+
+
+def test_a_run_fails_where_the_engine_tells_too_late_that_the_container_runs(
+    image: str, bench: Bench, log: Path, tmp_path: Path
+) -> None:
+    with SlowEngine(tmp_path, EACH_CALL, DELAY, late="answer") as engine:
+        error = bench(image, "-o", log, env={"DOCKER_HOST": engine.address}).fails(4)
+    assert "s late that the container runs" in error
+    assert read_failed_record(log)["failure"]["kind"] == "EngineError"
+    assert not log.exists()
+
+
+def test_readings_begin_once_the_engine_tells_the_process(
+    command_image: Command, bench: Bench, log: Path, tmp_path: Path
+) -> None:
+    image = command_image("sh", "-c", "cat; sleep 5.5")
+    with SlowEngine(tmp_path, "/json", DELAY, late="answer") as engine:
+        (warning,) = (
+            bench(image, "-o", log, env={"DOCKER_HOST": engine.address}).succeeds().warnings
+        )
+    assert "s after the start" in warning
+    assert read_record(log)["warning_codes"] == ["read-late"]
+    first, second, *_ = read_log(log)
+    assert first["ram"] is None
+    assert second["ram"] > 0
+    # The first look may come before the start, and then it takes a second one.
+    assert DELAY < second["timestamp"] - first["timestamp"] < 2 * DELAY + 1
+
+
+def test_a_container_that_ends_before_the_engine_tells_its_process_was_not_read(
+    image: str, bench: Bench, log: Path, tmp_path: Path
+) -> None:
+    with SlowEngine(tmp_path, "/json", DELAY, late="answer") as engine:
+        env = {"DOCKER_HOST": engine.address}
+        (warning,) = bench(image, "-o", log, env=env).succeeds().warnings
+    assert "not at all" in warning
+    assert read_record(log)["peaks"]["ram"] is None
