@@ -1,7 +1,5 @@
 PYTHON ?= python3
 BIN := .venv/bin
-# What is imported is compiled then; compiling all of PyTorch and pandas takes a minute.
-PIP := $(BIN)/pip install --quiet --no-compile
 INSTALLED := .venv/.installed
 EXAMPLES := .venv/.examples
 PARALLEL := -n 3
@@ -16,11 +14,11 @@ venv: $(INSTALLED) ## Create .venv with morocco and everything needed to work on
 
 $(INSTALLED): pyproject.toml
 	$(PYTHON) -m venv .venv
-	$(PIP) --editable '.[dev]'
+	$(BIN)/pip install --quiet --editable '.[dev]'
 	touch $@
 
 $(EXAMPLES): $(INSTALLED)
-	$(PIP) --editable '.[examples]'
+	$(BIN)/pip install --quiet --editable '.[examples]'
 	touch $@
 
 demo: $(INSTALLED) ## Build, measure, score and report two tiny models (three minutes once the images are built)
