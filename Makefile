@@ -3,6 +3,8 @@ BIN := .venv/bin
 INSTALLED := .venv/.installed
 EXAMPLES := .venv/.examples
 PARALLEL := -n 3
+# The tests start a thousand processes, each of which would compile the package anew.
+export PYTHONDONTWRITEBYTECODE :=
 
 .DEFAULT_GOAL := help
 .PHONY: help venv demo quick test lint types contracts unit benchmark build clean
