@@ -21,7 +21,7 @@ def main() -> None:
     parser.add_argument("data", type=Path, help="a file of records, one JSON object a line")
     parser.add_argument("task", help="the task, in lower case")
     parser.add_argument("model", type=Path, help="the file that train.py has written")
-    parser.add_argument("--seconds", type=float, default=7.0, metavar="N", help="default: 7")
+    parser.add_argument("--seconds", type=float, default=6.0, metavar="N", help="default: 6")
     parser.add_argument("--batch-size", type=int, default=128, metavar="N", help="default: 128")
     args = parser.parse_args()
     try:

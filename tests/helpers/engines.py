@@ -6,6 +6,7 @@ import io
 import json
 import os
 import re
+import select
 import shutil
 import socket
 import subprocess
@@ -84,6 +85,10 @@ class SlowEngine:
                 self._ask(client, engine, hold_answer)
             with suppress(OSError):
                 engine.shutdown(socket.SHUT_WR)  # an attached stream goes on: its input has ended
+            while answers.is_alive() and not _has_hung_up(client):
+                answers.join(0.05)
+            with suppress(OSError):
+                engine.shutdown(socket.SHUT_RDWR)
             answers.join()
 
     def _ask(self, client: socket.socket, engine: socket.socket, hold: threading.Event) -> None:
@@ -107,6 +112,13 @@ class SlowEngine:
                     time.sleep(self._delay)
                 client.sendall(data)
             client.shutdown(socket.SHUT_WR)
+
+
+def _has_hung_up(peer: socket.socket) -> bool:
+    """Return whether nobody reads at the other end; one that has only ended its input does."""
+    poll = select.poll()
+    poll.register(peer, 0)  # which reports POLLHUP alone
+    return bool(poll.poll(0))
 
 
 class SecondEngine:
