@@ -308,4 +308,5 @@ def test_the_processes_of_a_container_are_found_on_their_gpus(
     command = [sys.executable, *map(str, (script, image, data, log)), "--say", token]
     subprocess.run(command, env=machine.environment, check=True)
     assert read_record(log)["peaks"]["gpu_ram"] == 4 * GIB
-    assert {line["gpu_usage"] for line in read_log(log)[1:-1]} == {0.4}
+    used = [line["gpu_usage"] for line in read_log(log)]
+    assert {use for use in used if use is not None} == {0.4}

@@ -106,7 +106,7 @@ def test_a_quota_that_was_asked_for_is_recorded_and_no_cause_for_alarm(
     record = read_whole_record(log)
     counted = record["load"]["throttling"]
     assert counted["periods"] >= counted["throttled"] >= 3
-    assert counted["time"] > 0.2
+    assert counted["time"] > 0
     assert "throttled" not in record["warning_codes"]
 
 
