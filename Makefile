@@ -2,7 +2,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 INSTALLED := .venv/.installed
 EXAMPLES := .venv/.examples
-PARALLEL := -n 3
+PARALLEL := -n 4
 # The tests start a thousand processes, each of which would compile the package anew.
 export PYTHONDONTWRITEBYTECODE :=
 
