@@ -43,8 +43,8 @@ choose_size() { # task: how many records take about six seconds
 predict() { # model task
   data=$(find "$examples/data" -ipath "*/$2/val.jsonl" -o -ipath "*/lidirus/$2.jsonl")
   mkdir -p "$out/predictions/$1"
-  python "$tfidf/infer.py" "$2" --model "$(weights "$1" "$2")" --batch-size 128 \
-    <"$data" >"$out/predictions/$1/$2.jsonl"
+  python "$tfidf/infer.py" "$2" --model "$(weights "$1" "$2")" \
+    <"$data" >"$out/predictions/$1/$2.jsonl" 2>"$out/$1-$2.log" || { cat "$out/$1-$2.log" >&2; exit 1; }
 }
 
 say "Training two models on nine tasks: tfidf, and tfidf-small with a vocabulary of $words words"
