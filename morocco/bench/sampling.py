@@ -16,7 +16,7 @@ from morocco.logs.samples import Sample
 from morocco.util.units import AnchoredClock, Bytes, Seconds
 
 _FIRST_MARK: Seconds = 0.01
-_MARK_GROWTH = 1 / 6
+_MARK_GROWTH = 1 / 4
 _MARK_TIME: Seconds = 0.01
 """No mark is taken so shortly before a beat that it could delay it."""
 

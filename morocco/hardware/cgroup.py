@@ -84,6 +84,9 @@ class MemoryGroup:
         return [_find_number(text, name) for name in names]
 
 
+_MAX_READ: Bytes = 64 * 1024
+_LAST_READ: Bytes = 3 * 1024
+"""The kernel hands out a long file in pages of at least 4 KB, so a shorter piece is the last."""
 _MEMORY_KEYS = {
     1: (b"total_rss", b"total_shmem", b"total_mapped_file", b"total_cache"),
     2: (b"anon", b"shmem", b"file_mapped", b"file"),
@@ -106,8 +109,9 @@ def read_kernel_file(path: str) -> bytes:
     """Return all that a file of the kernel says; at half the cost of `open`, for every sample."""
     file = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
     try:
-        text = b""
-        while part := os.read(file, 64 * 1024):
+        text = part = os.read(file, _MAX_READ)
+        while len(part) > _LAST_READ:
+            part = os.read(file, _MAX_READ)
             text += part
         return text
     finally:
