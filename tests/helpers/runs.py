@@ -27,10 +27,11 @@ _READERS = ("check", "pack", "report", "score", "stats")
 _MARK = "MOROCCO_TESTS_RUN"
 _ERROR = "morocco: error: "
 _WARNING = "morocco: warning: "
-_NEIGHBOURS = ("foreign-cpu", "other-runs", "steal")
+_NEIGHBOURS = ("foreign-cpu", "other-runs", "steal", "fed-late")
 """Codes of the warnings that other tests, at work at the same time, may cause."""
 _NEIGHBOURS_TOLD = re.compile(
-    r"[^\r\n]*(Other processes kept |Another morocco run |The hypervisor gave )[^\n]*\n"
+    r"[^\r\n]*(Other processes kept |Another morocco run |The hypervisor gave |"
+    r"The engine reported [\d.]+ s late that the target runs)[^\n]*\n"
 )
 
 Found = TypeVar("Found")
