@@ -30,7 +30,7 @@ quick: lint types ## Run the checks, and the tests of all parts that take a mome
 	$(BIN)/pytest -q -n 2 --hypothesis-profile quick -m 'not (browser or docker or slow or timing)' \
 	  tests/unit tests/cli
 
-test: lint types contracts unit ## Run the checks and all tests (about six minutes)
+test: lint types contracts unit ## Run the checks and all tests (about ten minutes)
 
 lint: $(INSTALLED) ## Check style and formatting
 	$(BIN)/ruff check .
