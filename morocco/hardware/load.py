@@ -11,7 +11,7 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from morocco.hardware.cgroup import find_quota, read_throttling
+from morocco.hardware.cgroup import find_quota, read_kernel_file, read_throttling
 from morocco.hardware.info import Load, Pressure, Throttling
 from morocco.util.units import Seconds
 
@@ -19,7 +19,6 @@ _TICKS = os.sysconf("SC_CLK_TCK")
 _PAGE = os.sysconf("SC_PAGE_SIZE")
 _CORE = re.compile(rb"^cpu\d* .*$", re.MULTILINE)
 _ALL_CORES = frozenset((b"cpu",))
-_MAX_FILE = 256 * 1024
 _SHORTEST: Seconds = 0.3
 _LONGEST: Seconds = 3.0
 """Between two readings, which cost half as much as a sample; the first ones are closer together,
@@ -253,17 +252,11 @@ def _subtract(after: int | None, before: int | None) -> int | None:
 
 
 def _read(file: str) -> bytes:
-    """Return the content of a file that the kernel makes in one piece, empty if there is none."""
+    """Return the content of a small file of the kernel, empty if there is none."""
     try:
-        handle = os.open(file, os.O_RDONLY)  # costs half of what `open` costs
+        return read_kernel_file(file)
     except OSError:
         return b""
-    try:
-        return os.read(handle, _MAX_FILE)
-    except OSError:
-        return b""
-    finally:
-        os.close(handle)
 
 
 def _read_whole(file: Path) -> bytes:

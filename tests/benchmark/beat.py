@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import json
 import os
-import subprocess
 import sys
-from collections.abc import Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from collections.abc import Iterator
 from pathlib import Path
 
 from engine import build_image
 from figures import Figure
 from program import morocco
+from runs import beside
 from speed import write_records
 
 SECONDS = 60
@@ -24,23 +23,13 @@ def measure_beat(folder: Path) -> Iterator[Figure]:
     """Yield how late the samples of a minute are, and the monitor's own CPU time."""
     data = folder / "data"
     write_records(data / "metronome.jsonl", 200)
-    with build_image(f"--hang {SECONDS}") as image, _processes(["sleep", "600"], _IDLE_PROCESSES):
+    with build_image(f"--hang {SECONDS}") as image, beside(["sleep", "600"], _IDLE_PROCESSES):
         idle = _run(image, data, folder / "idle" / "metronome" / "1_1_01.jsonl")
         yield _idle_figure(idle)
         yield _cost_figure(folder / "idle" / "metronome" / "1_1_01.json")
         spin = [sys.executable, "-c", "while True: pass"]
-        with _processes(spin, os.cpu_count() or 1):
+        with beside(spin, os.cpu_count() or 1):
             yield _busy_figure(_run(image, data, folder / "busy" / "metronome" / "1_1_01.jsonl"))
-
-
-@contextmanager
-def _processes(command: Sequence[str], count: int) -> Iterator[None]:
-    with ExitStack() as stack:
-        for _ in range(count):
-            process = subprocess.Popen(command)
-            stack.callback(process.wait)
-            stack.callback(process.kill)
-        yield
 
 
 def _run(image: str, data: Path, log: Path) -> list[float]:

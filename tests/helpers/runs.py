@@ -10,7 +10,8 @@ import subprocess
 import sys
 import time
 import uuid
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any, TypeVar
@@ -191,6 +192,17 @@ class Bench:
         run = Run("bench", target, data or self._data_dir, task, *sizes, *options, **streams)
         self.pids.append(run.pid)
         return run
+
+
+@contextmanager
+def beside(command: Sequence[str], count: int) -> Iterator[None]:
+    """Run a command several times at once, until the context ends."""
+    with ExitStack() as stack:
+        for _ in range(count):
+            process = subprocess.Popen(command)
+            stack.callback(process.wait)
+            stack.callback(process.kill)
+        yield
 
 
 def run_morocco(*args: object, env: Mapping[str, str] | None = None) -> Finished:

@@ -5,11 +5,8 @@ from __future__ import annotations
 import json
 import os
 import shlex
-import subprocess
 import sys
 import time
-from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -19,21 +16,11 @@ from conftest import Metronome, metronome_process
 from gpu_machine import Machine
 from morocco.hardware.load import CoreSet, parse_stat
 from nvml_standin import Gpu
-from runs import TIMEOUT, Bench, until
+from runs import TIMEOUT, Bench, beside, until
 from suite_runs import Suites
 
 SPIN = [sys.executable, "-ISc", "while True: pass"]
 CORES = len(os.sched_getaffinity(0))
-
-
-@contextmanager
-def busy_processes(count: int) -> Iterator[None]:
-    with ExitStack() as stack:
-        for _ in range(count):
-            process = subprocess.Popen(SPIN)
-            stack.callback(process.wait)
-            stack.callback(process.kill)
-        yield
 
 
 def read_whole_record(log: Path) -> Any:
@@ -45,7 +32,7 @@ def read_whole_record(log: Path) -> Any:
 def test_four_busy_processes_beside_a_run_are_told(
     metronome: Metronome, bench: Bench, log: Path
 ) -> None:
-    with busy_processes(4):
+    with beside(SPIN, 4):
         bench(metronome("--hang 2"), "-o", log).succeeds()
     record = read_whole_record(log)
     assert "foreign-cpu" in record["warning_codes"]
