@@ -17,6 +17,7 @@ from requests.exceptions import RequestException
 
 from morocco.errors import EngineError
 from morocco.hardware.host import is_alive_since
+from morocco.targets.address import Address, find_address
 from morocco.targets.options import PullPolicy
 from morocco.targets.target import OnPull, PullEvent
 
@@ -32,33 +33,36 @@ _ANSWER_TIMEOUT = 600
 
 def connect() -> DockerClient:
     """Return a client; raises EngineError if the engine is down or on another machine."""
+    address = find_address()
     try:
-        if not _is_local(str(parse_host(_address()))):
-            raise _not_local()
-        client = docker.from_env(timeout=_ANSWER_TIMEOUT)
+        if not _is_local(address):
+            raise _not_local(address)
+        environment = {**os.environ, "DOCKER_HOST": address.url}
+        client = docker.from_env(timeout=_ANSWER_TIMEOUT, environment=environment)
         system = client.info()
     except (DockerException, RequestException, ValueError) as error:
         raise EngineError(
-            f"Cannot reach the Docker engine at {_address()}: {root_cause(error)}. Start it "
-            "(sudo systemctl start docker), join the group `docker`, or set DOCKER_HOST. Without "
-            "an engine, morocco can measure a bare process: exec:COMMAND."
+            f"Cannot reach the container engine at {address}: {root_cause(error)}. Start it "
+            "(sudo systemctl start docker; systemctl --user start podman.socket), join the group "
+            "`docker`, or set DOCKER_HOST. Without an engine, morocco can measure a bare process: "
+            "exec:COMMAND."
         ) from None
     if system.get("OperatingSystem") == "Docker Desktop":
         client.close()
-        raise _not_local()
+        raise _not_local(address)
     return client
 
 
-def _is_local(address: str) -> bool:
-    url = urlsplit(address)
-    return "unix" in url.scheme or url.hostname in _LOCAL_HOSTS
+def _is_local(address: Address) -> bool:
+    url = urlsplit(str(parse_host(address.url)))
+    return "unix" in url.scheme or (url.hostname in _LOCAL_HOSTS and not address.tls)
 
 
-def _not_local() -> EngineError:
+def _not_local(address: Address) -> EngineError:
     return EngineError(
-        f"The engine at {_address()} runs on another machine (or in Docker Desktop's virtual "
-        "machine), where morocco cannot see the processes it measures. Run morocco on the engine's "
-        "own Linux host."
+        f"The engine at {address} runs on another machine (or in a virtual machine, as Docker "
+        "Desktop's), where morocco cannot see the processes it measures. Run morocco on the "
+        "engine's own Linux host."
     )
 
 
@@ -149,10 +153,6 @@ def root_cause(error: BaseException) -> str:
             break
         error = following
     return str(getattr(error, "strerror", None) or error).strip()
-
-
-def _address() -> str:
-    return os.environ.get("DOCKER_HOST") or "unix:///var/run/docker.sock"
 
 
 _ALREADY_REMOVED = (404, 409)

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+import subprocess
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +14,7 @@ from docker import DockerClient
 from docker.errors import NotFound
 from docker.models.containers import Container
 
+from engines import SlowEngine
 from runs import Bench, Run, read_failed_record, read_log, read_record, until
 
 LOOK_AROUND = """
@@ -128,6 +131,26 @@ def test_a_container_that_ends_at_once_is_measured_too(
     assert warning.startswith("1 prediction for 100 records")
     assert 0 <= read_record(log)["run_time"] < 1
     assert len(read_log(log)) == 2
+
+
+@pytest.mark.parametrize("how", ["DOCKER_HOST", "DOCKER_CONTEXT", "CONTAINER_HOST", "use"])
+def test_the_engine_is_the_one_that_was_chosen(
+    how: str, metronome_image: Metronome, bench: Bench, tmp_path: Path
+) -> None:
+    env = {"DOCKER_CONFIG": str(tmp_path), "DOCKER_HOST": ""}
+    with SlowEngine(tmp_path, "/containers/create", delay=0) as engine:
+        docker_context("create", "here", "--docker", f"host={engine.address}", **env)
+        if how == "use":
+            docker_context("use", "here", **env)
+        else:
+            env[how] = "here" if how == "DOCKER_CONTEXT" else engine.address
+        bench(metronome_image(""), env=env).succeeds()
+        assert engine.asked.is_set()
+
+
+def docker_context(*words: str, **env: str) -> None:
+    command = ["docker", "context", *words]
+    subprocess.run(command, check=True, env={**os.environ, **env}, stdout=subprocess.DEVNULL)
 
 
 @pytest.mark.usefixtures("engine")

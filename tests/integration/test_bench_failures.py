@@ -403,11 +403,11 @@ def test_a_byte_order_mark_does_no_harm(bench: Bench, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("address", "reason"),
     [
-        ("unix:///nonexistent.sock", "Cannot reach the Docker engine at unix:///nonexistent.sock"),
-        ("tcp://127.0.0.1:1", "Connection refused. Start it (sudo systemctl start docker)"),
+        ("unix:///nonexistent.sock", "engine at unix:///nonexistent.sock (DOCKER_HOST): No such"),
+        ("tcp://127.0.0.1:1", "Connection refused. Start it (sudo systemctl start docker"),
         ("tcp://192.0.2.1:2375", "runs on another machine"),
         ("ssh://somebody@example.org", "runs on another machine"),
-        ("nonsense://", "Cannot reach the Docker engine at nonsense://"),
+        ("nonsense://", "Cannot reach the container engine at nonsense://"),
     ],
 )
 def test_an_engine_that_is_not_here_is_told(

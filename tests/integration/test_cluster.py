@@ -367,7 +367,7 @@ def test_a_worker_whose_engine_goes_away_is_not_used_any_more(
         for name in containers_of(engine, worker):  # which its engine could not be asked to remove
             engine.api.remove_container(name, force=True)
         address = worker.address
-    assert f"The worker {address} is not used: Cannot reach the Docker engine" in finished.stderr
+    assert f"The worker {address} is not used: Cannot reach the container engine" in finished.stderr
     assert len(suite.finished) == 2
 
 
@@ -468,7 +468,7 @@ def test_a_worker_that_cannot_do_the_runs_is_not_used(
         finished = suite(cluster, metronome_image("")).succeeds()
         fit, *unfit = [worker.address for worker in cluster.workers]
     reasons = ["it has morocco 0.0.1 on", "No module named 'morocco", "holds other records there"]
-    for address, reason in zip(unfit, [*reasons, "Cannot reach the Docker engine"], strict=True):
+    for address, reason in zip(unfit, [*reasons, "Cannot reach the container engine"], strict=True):
         [warning] = [line for line in finished.warnings if address in line]
         assert warning.startswith(f"The worker {address} is not used: ")
         assert reason in warning

@@ -160,7 +160,7 @@ def test_a_command_that_cannot_be_run_is_reported_first(
 def test_an_engine_that_is_not_there_is_reported_first(suite: Suites) -> None:
     env = {"DOCKER_HOST": "unix:///nonexistent.sock"}
     error = suite(target="rubert-{task}", env=env).fails(4)
-    assert "Cannot reach the Docker engine at unix:///nonexistent.sock" in error
+    assert "Cannot reach the container engine at unix:///nonexistent.sock" in error
     assert suite.others == []
 
 
