@@ -38,6 +38,7 @@ from morocco.targets.factory import make_target
 from morocco.targets.options import RunOptions, digest_env
 from morocco.targets.target import OnPull, Start, Target
 from morocco.tasks import Records, find_data, load_records
+from morocco.util.files import is_special
 from morocco.util.units import AnchoredClock, Seconds
 
 
@@ -114,7 +115,8 @@ def measure(
     if isinstance(output, Path):
         if output == predictions:
             raise DataError(f"--output and --predictions are both {output}; name two files.")
-        if warning := check_log_name(output, task, input_size, batch_size):
+        warning = check_log_name(output, task, input_size, batch_size)
+        if warning and not is_special(output):
             observer.warn(warning)
     records = load_records(find_data(Path(data_dir), task), input_size)
     events: Events = queue.SimpleQueue()

@@ -7,14 +7,20 @@ import json
 import os
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
-from io import FileIO, StringIO
+from io import StringIO
 from pathlib import Path
 from typing import Any, BinaryIO, Protocol, TextIO
 
 from morocco.errors import DataError, OutputError
 from morocco.logs.log import LogPath
 from morocco.logs.samples import Sample
-from morocco.util.files import write_atomically
+from morocco.util.files import (
+    WholeFile,
+    is_special,
+    open_special,
+    resolve_links,
+    write_atomically,
+)
 
 
 class LogWriter(Protocol):
@@ -54,13 +60,43 @@ class StreamWriter:
         """Do nothing."""
 
 
-class PartFile(FileIO):
+class SpecialWriter:
+    """Writes samples to a device, a FIFO or an open file, which have no place for a record."""
+
+    def __init__(self, path: Path) -> None:
+        """Raise OutputError if it cannot be written to."""
+        self._path, self._file = path, _open_special(path)
+
+    def write(self, sample: Sample) -> None:
+        """Write a sample at once."""
+        try:
+            self._file.write(f"{sample.to_line()}\n".encode())
+        except OSError as error:
+            raise OutputError(
+                f"Cannot write to {self._path}: {error.strerror}. The run was ended; what was "
+                "written is not a finished log."
+            ) from None
+
+    def finish(self, record: Mapping[str, Any]) -> None:  # noqa: ARG002
+        """Close it."""
+        self._file.close()
+
+    def fail(self, record: Mapping[str, Any]) -> None:  # noqa: ARG002
+        """Close it; the closing line is missing."""
+        self._file.close()
+
+
+class PartFile(WholeFile):
     """A file named `<path>.part`, unbuffered, that only one run at a time can write."""
 
     def __init__(self, path: Path) -> None:
         """Raise DataError if another run is writing it, OutputError if it cannot be written."""
-        self.part, self.failed = _append(path, ".part"), _append(path, ".failed")
+        self.path = resolve_links(path)
+        self.part, self.failed = _append(self.path, ".part"), _append(self.path, ".failed")
         self._written = 0
+        for name in (self.path, self.part, self.failed):
+            if is_special(name):
+                raise OutputError(f"{name} is no regular file and would be replaced; remove it.")
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
             super().__init__(self.part, "a")
@@ -80,12 +116,9 @@ class PartFile(FileIO):
 
     def write(self, data: Any) -> int:
         """Write all of `data`, as bytes or a buffer; raises OSError."""
-        rest = memoryview(data)
-        while rest:
-            count = super().write(rest)
-            self._written += count
-            rest = rest[count:]
-        return len(memoryview(data))
+        count = super().write(data)
+        self._written += count
+        return count
 
     @property
     def is_named(self) -> bool:
@@ -155,7 +188,7 @@ class FileWriter:
         try:
             os.fsync(self._file.fileno())
             write_atomically(self._record, _encode(record))
-            self._file.part.replace(self._path)
+            self._file.part.replace(self._file.path)
             self._remove_failed()
         except OSError as error:
             self.fail(record)
@@ -196,7 +229,7 @@ class WarmUpWriter(FileWriter):
 def open_log(output: Path | TextIO | None, *, replace: bool) -> LogWriter:
     """Return the writer for a file or a stream; the samples go nowhere for None."""
     if isinstance(output, Path):
-        return FileWriter(output, replace=replace)
+        return SpecialWriter(output) if is_special(output) else FileWriter(output, replace=replace)
     return StreamWriter(output or StringIO())
 
 
@@ -228,7 +261,9 @@ def check_log_name(path: Path, task: str, input_size: int, batch_size: int) -> s
 
 def clear_part(path: Path) -> None:
     """Remove what a killed run left of a log, unless another run is writing it."""
-    part = _append(path, ".part")
+    part = _append(resolve_links(path), ".part")
+    if is_special(part):
+        return
     with suppress(OSError), part.open("r+b") as file:
         fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         part.unlink()
@@ -245,6 +280,10 @@ def open_predictions(path: Path | None, *, replace: bool = False) -> Iterator[Bi
         return
     if path.is_dir():
         raise DataError(f"{path} is a folder; name a file for the predictions.")
+    if is_special(path):
+        with _open_special(path) as special:
+            yield special
+        return
     file = _open_part(path, replace=replace)
     try:
         yield file
@@ -256,11 +295,18 @@ def open_predictions(path: Path | None, *, replace: bool = False) -> Iterator[Bi
     _finish_predictions(file, path)
 
 
+def _open_special(path: Path) -> WholeFile:
+    try:
+        return open_special(path)
+    except OSError as error:
+        raise OutputError(f"Cannot write to {path}: {error.strerror}.") from None
+
+
 def _finish_predictions(file: PartFile, path: Path) -> None:
     with file:
         try:
             file.check()
-            file.part.replace(path)
+            file.part.replace(file.path)
         except OutputError:
             file.set_aside()
             raise

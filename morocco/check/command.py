@@ -68,6 +68,7 @@ def pack(
     morocco pack logs -o logs.zip
     """
     from morocco.logs.pack import check_output, pack_logs
+    from morocco.util.files import is_special
 
     check_output(output, replace=force)
     if not no_check:
@@ -75,7 +76,8 @@ def pack(
     packed = pack_logs(paths, output)
     warn(*packed.remarks)
     click.echo(f"{plural(packed.logs, 'log')}, {plural(packed.records, 'record')}", err=True)
-    click.echo(output)
+    if not is_special(output):  # which may be stdout
+        click.echo(output)
 
 
 def _require_valid(paths: tuple[Path, ...], profile: Path | None) -> None:

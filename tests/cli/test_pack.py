@@ -24,6 +24,7 @@ from morocco.logs.samples import Sample
 from morocco.logs.submission import load_submission
 from runs import run_morocco
 from sample_logs import BEGIN, make_samples, write_record, write_samples
+from special_files import read_fifo
 
 PROFILE = """
 name = "one task"
@@ -158,12 +159,21 @@ def test_an_existing_zip_is_replaced_only_with_force(logs: Path, output: Path) -
     assert len(names_in(output)) == 3
 
 
-def test_a_folder_or_a_device_is_not_replaced(logs: Path, tmp_path: Path) -> None:
+def test_a_folder_is_not_replaced(logs: Path, tmp_path: Path) -> None:
     error = run_morocco("pack", logs, "-o", tmp_path, "--no-check", "--force").fails(3)
     assert "is a folder; name the zip" in error
-    os.mkfifo(tmp_path / "pipe")
-    error = run_morocco("pack", logs, "-o", tmp_path / "pipe", "--no-check", "--force").fails(3)
-    assert "is not a regular file; name the zip" in error
+
+
+def test_a_pipe_is_written_to_and_stays(logs: Path, tmp_path: Path) -> None:
+    pack_logs([logs], tmp_path / "logs.zip")
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    assert "Nobody reads it" in run_morocco("pack", logs, "-o", pipe, "--no-check").fails(6)
+    with read_fifo(pipe) as received:
+        done = run_morocco("pack", logs, "-o", pipe, "--no-check").succeeds()
+    assert bytes(received) == (tmp_path / "logs.zip").read_bytes()
+    assert done.stdout == ""
+    assert pipe.is_fifo()
 
 
 def test_a_zip_inside_the_folder_of_logs_is_not_packed_again(logs: Path) -> None:

@@ -18,6 +18,7 @@ from morocco.bench.run import measure
 from morocco.errors import DataError, TargetError
 from morocco.targets.options import RunOptions
 from runs import Bench, parse, read_failed_record, read_log, read_record, until
+from special_files import describe, make_device
 
 TELL_ENVIRONMENT = "import json, os, sys; sys.stdin.read(); print(json.dumps(dict(os.environ)))"
 
@@ -54,6 +55,16 @@ def test_a_command_is_split_as_a_shell_would(bench: Bench, log: Path) -> None:
     record = read_record(log)
     assert record["target"]["command"][:3] == ["sh", "-c", 'cat; echo "{}"']
     assert record["predictions"]["count"] == 101
+
+
+def test_a_device_takes_the_log_and_stdout_the_predictions(bench: Bench, tmp_path: Path) -> None:
+    device = make_device(tmp_path / "null")
+    before = describe(device)
+    finished = bench("exec:sh -c cat", "-o", device, "--predictions", "/dev/stdout").succeeds()
+    assert len(finished.lines) == 100
+    assert finished.warnings == []
+    assert describe(device) == before
+    assert list(tmp_path.iterdir()) == [device]
 
 
 def test_a_process_that_stays_behind_is_ended_with_the_target(bench: Bench, log: Path) -> None:

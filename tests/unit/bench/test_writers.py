@@ -16,10 +16,11 @@ from typing import Any
 
 import pytest
 
-from morocco.bench.writers import FileWriter, StreamWriter, open_predictions
+from morocco.bench.writers import FileWriter, StreamWriter, clear_part, open_log, open_predictions
 from morocco.errors import DataError, MoroccoError, OutputError
 from morocco.logs.samples import Sample
 from morocco.util.files import write_atomically
+from special_files import SPECIAL, describe, make_fifo, read_fifo
 
 SAMPLES = [Sample(1.0, None, 5), Sample(2.0)]
 LINES = "".join(sample.to_line() + "\n" for sample in SAMPLES)
@@ -263,6 +264,71 @@ def test_no_room_for_the_record_leaves_no_log_and_loses_no_samples(path: Path) -
         writer.finish(RECORD)
     assert not path.exists()
     assert LINES in contents(path.parent).values()
+
+
+@SPECIAL
+def test_a_log_is_written_to_what_is_no_file_and_does_not_replace_it(
+    make: Callable[[Path], Path], tmp_path: Path
+) -> None:
+    place = make(tmp_path / "out")
+    before, files = describe(place), len(list(tmp_path.iterdir()))
+    with read_fifo(place) as received:
+        writer = open_log(place, replace=True)
+        for sample in SAMPLES:
+            writer.write(sample)
+        writer.finish(RECORD)
+    assert describe(place) == before
+    assert received.decode() == (LINES if place.is_fifo() else "")
+    assert len(list(tmp_path.iterdir())) == files  # and there is no record beside it
+
+
+@SPECIAL
+def test_predictions_are_written_to_what_is_no_file_and_do_not_replace_it(
+    make: Callable[[Path], Path], tmp_path: Path
+) -> None:
+    place = make(tmp_path / "out")
+    before, files = describe(place), len(list(tmp_path.iterdir()))
+    with read_fifo(place) as received:
+        with open_predictions(place) as file:
+            assert file is not None
+            file.write(b"a\n")
+        with pytest.raises(MoroccoError, match="it failed"):
+            write_and_fail(place, b"b\n")
+    assert describe(place) == before
+    assert bytes(received) == (b"a\nb\n" if place.is_fifo() else b"")
+    assert len(list(tmp_path.iterdir())) == files
+
+
+@pytest.mark.parametrize("ending", ["", ".part", ".failed"])
+def test_a_pipe_with_the_name_of_a_log_of_a_suite_stays(ending: str, path: Path) -> None:
+    path.parent.mkdir()
+    pipe = make_fifo(path.with_name(path.name + ending))
+    clear_part(path)
+    with pytest.raises(OutputError, match=f"{pipe} is no regular file"):
+        FileWriter(path, replace=True)
+    assert pipe.is_fifo()
+
+
+def test_a_record_is_not_put_in_the_place_of_a_pipe(path: Path) -> None:
+    writer = write_run(FileWriter(path))
+    pipe = make_fifo(path.with_suffix(".json"))
+    with pytest.raises(OutputError, match="Nobody reads it"):
+        writer.finish(RECORD)
+    assert pipe.is_fifo()
+
+
+def test_a_log_and_predictions_follow_a_link_to_a_file(path: Path, tmp_path: Path) -> None:
+    path.parent.mkdir()
+    path.symlink_to(tmp_path / "log")
+    write_run(FileWriter(path)).finish(RECORD)
+    assert path.is_symlink()
+    assert (tmp_path / "log").read_text() == LINES
+    (tmp_path / "p").symlink_to("kept")
+    with open_predictions(tmp_path / "p") as file:
+        assert file is not None
+        file.write(b"a\n")
+    assert (tmp_path / "p").is_symlink()
+    assert (tmp_path / "kept").read_bytes() == b"a\n"
 
 
 def test_samples_go_to_a_stream_line_by_line() -> None:
