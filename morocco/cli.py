@@ -19,6 +19,7 @@ class _Entry(NamedTuple):
 
 SECTIONS: dict[str, dict[str, _Entry]] = {
     "Measure": {
+        "doctor": _Entry("morocco.doctor.command", "Look whether this machine is fit to measure."),
         "bench": _Entry("morocco.bench.command", "Measure a target on one task and write its log."),
         "suite": _Entry("morocco.suite.command", "Measure a model on all tasks; resumes."),
     },

@@ -54,8 +54,8 @@ _MARKS = {
     "slow": {"dist"},
 }
 """Each mark, and the fixtures whose users get it."""
-_SHARED = ("test_examples.py", "test_gpu_engine.py", "test_pull.py")
-"""Files whose tests share a slow fixture, and so run in one worker."""
+_SHARED = ("test_doctor.py", "test_examples.py", "test_gpu_engine.py", "test_pull.py")
+"""Files whose tests share a slow fixture or would disturb each other, and so run in one worker."""
 
 
 @pytest.hookimpl(tryfirst=True)

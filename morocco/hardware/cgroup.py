@@ -164,6 +164,42 @@ def find_quota(pid: int, proc: Path = Path("/proc")) -> Path | None:
     return None
 
 
+def read_quota(proc: Path = Path("/proc")) -> float | None:
+    """Return to how many cores a quota limits this process; None without one that is visible."""
+    try:
+        groups = _read_groups(proc / "self" / "cgroup")
+    except OSError:
+        return None
+    limits = [
+        limit
+        for controller in ("cpu", "")
+        for root, mount_point in _read_mounts(proc / "self" / "mountinfo", controller)
+        if controller in groups
+        for folder in _list_up_to(Path(mount_point), groups[controller].removeprefix(root))
+        if (limit := _read_limit(folder)) is not None
+    ]
+    return min(limits, default=None)
+
+
+def _list_up_to(top: Path, path: str) -> Iterator[Path]:
+    """Yield the folder of a group and those above it, whose quotas limit it as well."""
+    folder = top / path.lstrip("/")
+    yield from (folder, *(above for above in folder.parents if above.is_relative_to(top)))
+
+
+def _read_limit(folder: Path) -> float | None:
+    """Return the quota of one group, in cores."""
+    try:
+        if (folder / "cpu.max").exists():
+            quota, period = (folder / "cpu.max").read_text().split()
+        else:
+            names = ("cpu.cfs_quota_us", "cpu.cfs_period_us")
+            quota, period = ((folder / name).read_text() for name in names)
+        return int(quota) / int(period) if int(quota) > 0 else None
+    except (OSError, ValueError):  # `max` is no number: there is no quota
+        return None
+
+
 def read_throttling(file: Path) -> Throttling | None:
     """Return what `cpu.stat` of a control group has counted; None if it counts no quota."""
     try:

@@ -160,6 +160,15 @@ class ClockMeter:
         )
         self._readings.append(reading)
 
+    def read_slowdown(self) -> tuple[str, ...] | None:
+        """Return what slows the GPU down now, even if it is idle; None if it does not tell."""
+        throttling = _sum_up_reasons([ClockReading(1.0, reasons=self._read_reasons())])
+        return None if throttling is None else tuple(_name_causes(throttling))
+
+    def read_temperature(self) -> Celsius | None:
+        """Return the temperature now; None if the GPU does not tell."""
+        return self._ask("nvmlDeviceGetTemperature", _DIE)
+
     def summarise(self, gpu: int) -> GpuClocks | None:
         """Return what was read of GPU `gpu` since `mark`; None if it was never at work."""
         if not self._readings:

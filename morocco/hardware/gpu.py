@@ -14,10 +14,12 @@ from typing import Literal, TypeVar
 from morocco.errors import GpuError
 from morocco.hardware.clocks import ClockMeter, GpuClocks
 from morocco.hardware.host import list_ancestors
-from morocco.hardware.info import GpuInfo, GpuProcess, Joules
+from morocco.hardware.info import GpuInfo, GpuProcess, GpuSettings, Joules
 from morocco.hardware.nvml import Nvml, NvmlError, ProcessMemory
 from morocco.util.units import Bytes, Seconds
 
+_UNCORRECTED, _SINCE_LOADED = 1, 0
+"""Of the C library: a kind of memory error, and the time for which it is counted."""
 _ENTRY = re.compile(r"[0-9]+|(GPU|MIG)-[0-9A-Za-z./-]+")
 
 
@@ -66,6 +68,19 @@ class GpuDevice:
         graphics = self._nvml.list_processes(self._handle, "Graphics") or []
         listed = graphics + (self.compute_processes() or [])
         return list({process.pid: process for process in listed}.values())
+
+    def settings(self) -> GpuSettings:
+        """Return how the GPU is set up; never raises, as a run can do without knowing."""
+        ask, handle = self._nvml.ask, self._handle
+        persistence = ask("nvmlDeviceGetPersistenceMode", handle)
+        return GpuSettings(
+            info=self.info,
+            persistence=None if persistence is None else persistence == 1,
+            memory_errors=ask("nvmlDeviceGetTotalEccErrors", handle, _UNCORRECTED, _SINCE_LOADED),
+            usual_power_limit=_from_milli(ask("nvmlDeviceGetPowerManagementDefaultLimit", handle)),
+            slowed_by=self.clocks.read_slowdown(),
+            temperature=self.clocks.read_temperature(),
+        )
 
     def _read_info(self, index: int) -> GpuInfo:
         query, call, handle = self._nvml.query, self._nvml.call, self._handle
@@ -305,6 +320,10 @@ class Gpus:
     def strangers(self) -> tuple[GpuProcess, ...] | None:
         """Who computed on the GPUs beside the task while it was read; None if unknown."""
         return self._strangers.found if self.infos else ()
+
+    def settings(self) -> tuple[GpuSettings, ...]:
+        """Return how each selected GPU is set up."""
+        return tuple(device.settings() for device in self._devices)
 
     def used(self) -> tuple[Bytes | None, ...]:
         """Return the memory in use now on each selected GPU, None where it is unknown."""

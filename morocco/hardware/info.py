@@ -46,6 +46,23 @@ class GpuInfo:
 
 
 @dataclass(frozen=True)
+class GpuSettings:
+    """How one GPU is set up, and its state now; None for what it does not tell."""
+
+    info: GpuInfo
+    persistence: bool | None
+    """Whether the driver stays loaded while nobody uses the GPU."""
+    memory_errors: int | None
+    """That could not be corrected since the driver was loaded."""
+    usual_power_limit: Watts | None
+    """As the maker has set it."""
+    slowed_by: tuple[str, ...] | None
+    """What holds the clocks down now: "heat", "the power supply", "its hardware"."""
+    temperature: int | None
+    """Degrees Celsius."""
+
+
+@dataclass(frozen=True)
 class GpuProcess:
     """One process on one GPU, whoever owns it."""
 

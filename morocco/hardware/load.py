@@ -28,6 +28,8 @@ _ENGINES = ("dockerd", "containerd", "podman")
 _SHIMS = ("containerd-shim", "conmon")
 """The parent of a container's main process, which forwards its streams, by Docker and Podman."""
 _MARK = "morocco-run/"
+_WORKING = 0.05
+"""Cores."""
 _MAX_NAME = 107
 """Bytes of the name of a socket."""
 
@@ -265,6 +267,38 @@ def _read_whole(file: Path) -> bytes:
         return file.read_bytes()
     except OSError:
         return b""
+
+
+@dataclass(frozen=True)
+class BusyProcess:
+    """A process, and how many cores it kept busy."""
+
+    pid: int
+    name: str
+    cores: float
+
+
+class BusyProcesses:
+    """Which processes are at work, from this moment on."""
+
+    def __init__(self, proc: Path = Path("/proc")) -> None:
+        self._proc = proc
+        self._before, self._moment = self._read(), time.monotonic()
+
+    def list_busiest(self, most: int) -> list[BusyProcess]:
+        """Return those that kept more than a twentieth of a core busy, the busiest first."""
+        elapsed = time.monotonic() - self._moment
+        busy = [
+            BusyProcess(process.pid, process.name, (process.cpu_time - before.cpu_time) / elapsed)
+            for process in self._read().values()
+            if (before := self._before.get(process.pid)) and process.pid != os.getpid()
+        ]
+        working = [process for process in busy if process.cores > _WORKING]
+        return sorted(working, key=lambda process: -process.cores)[:most]
+
+    def _read(self) -> dict[int, _Process]:
+        pids = (int(folder.name) for folder in self._proc.glob("[0-9]*"))
+        return {pid: found for pid in pids if (found := _read_process(self._proc, pid))}
 
 
 class OtherRuns:

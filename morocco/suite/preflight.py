@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import closing, suppress
 from dataclasses import dataclass, replace
@@ -10,13 +9,13 @@ from pathlib import Path
 from typing import TypeVar
 
 from morocco.bench.writers import clear_part
-from morocco.errors import DataError, EngineError, MoroccoError, TargetError
+from morocco.errors import DataError, EngineError, MoroccoError
 from morocco.suite.plan import OVERHEAD, Block, Forecast, Job, Model
 from morocco.suite.resume import Doubtful, Finished, read_state
 from morocco.targets.factory import check_image_name
 from morocco.targets.options import RunOptions
-from morocco.targets.process import ProcessTarget, kill_orphans
-from morocco.targets.target import EXEC_PREFIX, OnPull, is_process
+from morocco.targets.process import find_command, kill_orphans
+from morocco.targets.target import OnPull, is_process
 from morocco.tasks import Records, find_data, load_records
 
 _Key = TypeVar("_Key")
@@ -46,7 +45,7 @@ def prepare_targets(
     """
     processes, images = _split(targets)
     end_leftovers(processes + images, options)
-    _map_all(processes, _find_command)
+    _map_all(processes, find_command)
     ids: dict[str, str | None] = dict.fromkeys(processes)
     return ids | (_prepare_images(images, options, on_pull) if images else {})
 
@@ -79,14 +78,6 @@ def _split(targets: Iterable[str]) -> tuple[list[str], list[str]]:
     distinct = list(dict.fromkeys(targets))
     processes = [target for target in distinct if is_process(target)]
     return processes, [target for target in distinct if not is_process(target)]
-
-
-def _find_command(target: str) -> str:
-    command = ProcessTarget(target.removeprefix(EXEC_PREFIX), (), {}).identity.command
-    program = shutil.which(command[0])
-    if program is None:
-        raise TargetError(f"{target}: command not found.")
-    return program
 
 
 def _prepare_images(

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import json
 import os
-from collections.abc import Iterator
-from contextlib import contextmanager
+import re
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -20,25 +23,33 @@ from morocco.hardware.host import is_alive_since
 from morocco.targets.address import Address, find_address
 from morocco.targets.options import PullPolicy
 from morocco.targets.target import OnPull, PullEvent
+from morocco.util.units import Bytes
 
 LABEL = "morocco"
 """Label on every container that morocco starts: the id of the morocco process."""
 SUITE_LABEL = "morocco.suite"
 """Label on the containers of a suite: which suite."""
+PROBE_LABEL = "morocco.probe"
+"""Label on an image that morocco made for a moment: the id of the morocco process."""
 
+_CUDA = re.compile(r"^CUDA_VERSION=(\d+\.\d+)", re.MULTILINE)
+_NEEDED_CUDA = re.compile(r"^NVIDIA_REQUIRE_CUDA=.*?cuda>=(\d+\.\d+)", re.MULTILINE)
 _LOCAL_HOSTS = ("localhost", "127.0.0.1", "::1")
 _ANSWER_TIMEOUT = 600
 """Seconds: a start from a cold disk, or a silent stretch of a pull, may take minutes."""
 
 
-def connect() -> DockerClient:
-    """Return a client; raises EngineError if the engine is down or on another machine."""
+def connect(timeout: int = _ANSWER_TIMEOUT) -> DockerClient:
+    """Return a client; raises EngineError if the engine is down or on another machine.
+
+    `timeout` is in seconds, for each of its answers.
+    """
     address = find_address()
     try:
         if not _is_local(address):
             raise _not_local(address)
         environment = {**os.environ, "DOCKER_HOST": address.url}
-        client = docker.from_env(timeout=_ANSWER_TIMEOUT, environment=environment)
+        client = docker.from_env(timeout=timeout, environment=environment)
         system = client.info()
     except (DockerException, RequestException, ValueError) as error:
         raise EngineError(
@@ -91,6 +102,39 @@ def ensure_image(client: DockerClient, name: str, policy: PullPolicy, on_pull: O
         return _pull(client, name, on_pull)
     except _Missing as error:
         raise _not_pullable(name, str(error)) from None
+
+
+@dataclass(frozen=True)
+class ImageFacts:
+    """What the engine tells of an image."""
+
+    size: Bytes
+    """Unpacked; images may share a part of it."""
+    cuda: str | None
+    """The version of CUDA in it, or the oldest that it runs with: "12.4"; None if not told."""
+
+
+def read_image(client: DockerClient, name: str) -> ImageFacts | None:
+    """Return what is known of an image; None if it is not on this machine."""
+    try:
+        with engine_errors(f"Cannot look up the image {name}"):
+            found = client.images.get(name).attrs
+    except _Missing:
+        return None
+    variables = "\n".join((found.get("Config") or {}).get("Env") or ())
+    return ImageFacts(int(found.get("Size") or 0), parse_cuda(variables))
+
+
+def parse_cuda(variables: str) -> str | None:
+    """Return the version of CUDA that the variables of an image tell, one a line."""
+    told = _CUDA.search(variables) or _NEEDED_CUDA.search(variables)
+    return told[1] if told else None
+
+
+def read_data_folder(client: DockerClient) -> str | None:
+    """Return the folder in which the engine keeps its images, as it sees it."""
+    with engine_errors("Cannot query the engine"):
+        return client.info().get("DockerRootDir") or None
 
 
 def _pull(client: DockerClient, name: str, on_pull: OnPull) -> Image:
@@ -169,6 +213,31 @@ def remove_containers(client: DockerClient, suite: str) -> int:
         for box in orphans:
             _remove(client, box["Id"])
     return len(orphans)
+
+
+@contextmanager
+def imported_image(
+    client: DockerClient, repository: str, tag: str, archive: bytes, entrypoint: Sequence[str]
+) -> Iterator[str]:
+    """Yield the name of an image of these files, which is removed when the context ends."""
+    changes = [f"ENTRYPOINT {json.dumps(entrypoint)}", f"LABEL {PROBE_LABEL}={os.getpid()}"]
+    with engine_errors("Cannot import an image"):
+        client.api.import_image_from_data(archive, repository, tag, changes)
+    name = f"{repository}:{tag}"
+    try:
+        yield name
+    finally:
+        with suppress(APIError, RequestException):
+            client.api.remove_image(name, force=True)
+
+
+def remove_imported_images(client: DockerClient) -> None:
+    """Remove the images of `imported_image` whose morocco process is gone."""
+    with engine_errors("Cannot list the images of killed probes"):
+        for image in client.api.images(filters={"label": PROBE_LABEL}):
+            if not is_alive_since(int(image["Labels"][PROBE_LABEL]), image["Created"]):
+                with suppress(APIError):
+                    client.api.remove_image(image["Id"], force=True)
 
 
 def _remove(client: DockerClient, container: str) -> None:

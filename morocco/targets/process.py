@@ -9,6 +9,7 @@ import os
 import resource
 import selectors
 import shlex
+import shutil
 import signal
 import subprocess
 import termios
@@ -231,6 +232,15 @@ class ProcessTarget:
         if self._stdin_read_end >= 0:
             os.close(self._stdin_read_end)
             self._stdin_read_end = -1
+
+
+def find_command(target: str) -> str:
+    """Return the program that an `exec:` target runs; TargetError if there is none."""
+    command = ProcessTarget(target.removeprefix(EXEC_PREFIX), (), {}).identity.command
+    program = shutil.which(command[0])
+    if program is None:
+        raise TargetError(f"{target}: command not found.")
+    return program
 
 
 _adopting: set[str] = set()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 import json
 import os
 import re
@@ -10,7 +9,6 @@ import select
 import shutil
 import socket
 import subprocess
-import tarfile
 import tempfile
 import threading
 import time
@@ -21,6 +19,7 @@ from typing import Literal
 
 from docker import DockerClient
 
+from morocco.targets.probe import pack_programs
 from runs import TIMEOUT, until
 
 SOCKET = "/var/run/docker.sock"
@@ -83,13 +82,16 @@ class SlowEngine:
             answers.start()
             with suppress(OSError):
                 self._ask(client, engine, hold_answer)
-            with suppress(OSError):
-                engine.shutdown(socket.SHUT_WR)  # an attached stream goes on: its input has ended
+            self._end_input(engine)
             while answers.is_alive() and not _has_hung_up(client):
                 answers.join(0.05)
             with suppress(OSError):
                 engine.shutdown(socket.SHUT_RDWR)
             answers.join()
+
+    def _end_input(self, engine: socket.socket) -> None:
+        with suppress(OSError):
+            engine.shutdown(socket.SHUT_WR)  # an attached stream goes on: its input has ended
 
     def _ask(self, client: socket.socket, engine: socket.socket, hold: threading.Event) -> None:
         while data := client.recv(65536):
@@ -112,6 +114,16 @@ class SlowEngine:
                     time.sleep(self._delay)
                 client.sendall(data)
             client.shutdown(socket.SHUT_WR)
+
+
+class DeafEngine(SlowEngine):
+    """A proxy that does not pass on that the input of a container has ended."""
+
+    def __init__(self, folder: Path) -> None:
+        super().__init__(folder, "nothing", 0)
+
+    def _end_input(self, engine: socket.socket) -> None:
+        pass
 
 
 def _has_hung_up(peer: socket.socket) -> bool:
@@ -153,7 +165,7 @@ class SecondEngine:
         """Make an image that contains only sh, cat and sleep."""
         with closing(DockerClient(self.address)) as client:
             client.api.import_image_from_data(
-                _pack("/bin/sh", "/bin/cat", "/bin/sleep"),
+                pack_programs("/bin/sh", "/bin/cat", "/bin/sleep"),
                 repository=name,
                 changes=[f"ENTRYPOINT {json.dumps(entrypoint)}"],
             )
@@ -221,16 +233,3 @@ class SecondEngine:
 
     def _run(self, *command: str) -> None:
         subprocess.run([*self._root, *command], check=True)
-
-
-def _pack(*programs: str) -> bytes:
-    """Return a tar of programs and the libraries they are linked with."""
-    files = set(programs)
-    for program in programs:
-        listed = subprocess.run(["ldd", program], stdout=subprocess.PIPE, text=True, check=True)
-        files.update(re.findall(r"(/\S+) \(0x", listed.stdout))
-    packed = io.BytesIO()
-    with tarfile.open(fileobj=packed, mode="w") as tar:
-        for file in files:
-            tar.add(Path(file).resolve(), file)
-    return packed.getvalue()

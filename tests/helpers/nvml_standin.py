@@ -66,6 +66,10 @@ class Gpu:
     slowed_by_heat: int | None = 0
     """Nanoseconds so far."""
     slowed_by_power: int = 0
+    persistence: bool | None = True
+    memory_errors: int | None = 0
+    usual_power_limit: int | None = 400_000
+    """Milliwatts."""
     errors: Mapping[str, int] = field(default_factory=dict)
     """Return codes by function; wildcards such as "*" work."""
     lost: bool = False
@@ -120,6 +124,7 @@ def write_state(
 def _gpu(gpu: Gpu) -> list[str]:
     clocks = (gpu.sm, gpu.highest_sm, gpu.memory_clock, gpu.celsius, gpu.draw)
     slowed = (gpu.reasons, gpu.slowed_by_heat, gpu.slowed_by_power)
+    settings = (gpu.persistence, gpu.memory_errors, gpu.usual_power_limit)
     numbers = [gpu.total, gpu.used, gpu.percent, gpu.power_limit, gpu.energy, gpu.mig]
     untold = {
         "nvmlDeviceGetMemoryInfo": gpu.used,
@@ -133,10 +138,14 @@ def _gpu(gpu: Gpu) -> list[str]:
         "nvmlDeviceGetPowerUsage": gpu.draw,
         "nvmlDeviceGetCurrentClocks*Reasons": gpu.reasons,
         "nvmlDeviceGetViolationStatus": gpu.slowed_by_heat,
+        "nvmlDeviceGetPersistenceMode": gpu.persistence,
+        "nvmlDeviceGetTotalEccErrors": gpu.memory_errors,
+        "nvmlDeviceGetPowerManagementDefaultLimit": gpu.usual_power_limit,
     }
     return [
         " ".join(["gpu", gpu.uuid, *(str(int(number or 0)) for number in numbers), gpu.name]),
         " ".join(["clocks", *(str(number or 0) for number in (*clocks, *slowed))]),
+        " ".join(["settings", *(str(int(number or 0)) for number in settings)]),
         *(_process(process) for process in gpu.processes),
         *_faults("error", {call: NOT_SUPPORTED for call, told in untold.items() if told is None}),
         *_faults("error", gpu.errors),

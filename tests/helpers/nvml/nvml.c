@@ -7,6 +7,7 @@
  *   cuda NUMBER                                    12040 is CUDA 12.4
  *   gpu UUID TOTAL USED PERCENT MILLIWATTS MILLIJOULES MIG NAME WITH SPACES
  *   clocks SM HIGHEST_SM MEMORY CELSIUS MILLIWATTS REASONS THERMAL_NS POWER_NS
+ *   settings PERSISTENCE MEMORY_ERRORS USUAL_MILLIWATTS
  *   process compute|graphics PID|match:TEXT BYTES|unknown
  *   error FUNCTION* CODE                           FUNCTION* is a pattern of the shell
  *   delay FUNCTION* MICROSECONDS
@@ -36,6 +37,8 @@ typedef struct {
     u64 total, used, millijoules;
     unsigned percent, milliwatts, mig;
     unsigned sm, highest_sm, memory_clock, celsius, draw; /* draw in milliwatts */
+    unsigned persistence, usual_milliwatts;
+    u64 memory_errors;
     u64 reasons, slowed_by_heat, slowed_by_power;         /* a bit mask; nanoseconds */
 } Gpu;
 
@@ -88,6 +91,8 @@ static void parse(const char *line) {
     sscanf(line, "clocks %u %u %u %u %u %llu %llu %llu", &last->sm, &last->highest_sm,
            &last->memory_clock, &last->celsius, &last->draw, &last->reasons,
            &last->slowed_by_heat, &last->slowed_by_power);
+    sscanf(line, "settings %u %llu %u", &last->persistence, &last->memory_errors,
+           &last->usual_milliwatts);
     process->gpu = fault->gpu = state.gpus - 1; /* ALL above the first GPU */
     if (sscanf(line, "process %127s %127s %127s", process->kind, process->who, process->bytes) == 3)
         state.processes++;
@@ -340,5 +345,24 @@ int nvmlDeviceGetCurrentClocksThrottleReasons(void *device, u64 *reasons) {
 int nvmlDeviceGetViolationStatus(void *device, unsigned policy, Violation *violation) {
     ENTER_GPU(device);
     *violation = (Violation){0, policy == BY_HEAT ? gpu->slowed_by_heat : gpu->slowed_by_power};
+    return SUCCESS;
+}
+
+int nvmlDeviceGetPersistenceMode(void *device, unsigned *on) {
+    ENTER_GPU(device);
+    *on = gpu->persistence;
+    return SUCCESS;
+}
+
+int nvmlDeviceGetTotalEccErrors(void *device, unsigned kind, unsigned since, u64 *errors) {
+    (void)kind, (void)since;
+    ENTER_GPU(device);
+    *errors = gpu->memory_errors;
+    return SUCCESS;
+}
+
+int nvmlDeviceGetPowerManagementDefaultLimit(void *device, unsigned *milliwatts) {
+    ENTER_GPU(device);
+    *milliwatts = gpu->usual_milliwatts;
     return SUCCESS;
 }

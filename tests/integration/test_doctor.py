@@ -1,0 +1,165 @@
+"""`morocco doctor` with real engines, and on this machine while it is kept busy."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+from conftest import BASE
+from docker import DockerClient
+from test_bench_load import SPIN
+from test_invisible_processes import APART
+
+from engines import DeafEngine, SlowEngine
+from gpu_engine import GpuEngine
+from gpu_machine import require_root
+from morocco.targets.engine import PROBE_LABEL
+from runs import Finished, beside, parse, run_morocco
+
+CORES = len(os.sched_getaffinity(0))
+NOBODY = 2**22 + 7
+"""More than any pid."""
+
+
+def examine(*args: object, env: Mapping[str, str] | None = None) -> tuple[Finished, dict[str, Any]]:
+    """Run the command; return the findings by name."""
+    done = run_morocco("doctor", *args, "--format", "json", env=env)
+    assert "Traceback" not in done.stderr
+    return done, {finding["name"]: finding for finding in parse(done.stdout)}
+
+
+LOOK = """
+import sys
+from morocco.doctor.engine import look_at_engine
+from morocco.doctor.finding import render_json
+from morocco.hardware.info import GpuInfo
+image, *uuids = sys.argv[1:]
+gpus = [GpuInfo(n, uuid, "A100", None, "550", "12.4", None, None) for n, uuid in enumerate(uuids)]
+for finding in look_at_engine(image.split(), gpus):
+    print(render_json(finding))
+"""
+
+
+def look(
+    images: str = "", *gpus: str, within: Sequence[str] = (), address: str | None = None
+) -> dict[str, Any]:
+    """Look at the engine alone, in a process of its own; return the findings by name."""
+    env = os.environ | ({} if address is None else {"DOCKER_HOST": address})
+    command = [*within, sys.executable, "-c", LOOK, images, *gpus]
+    done = subprocess.run(command, env=env, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (0, "")
+    return {finding["name"]: finding for finding in parse(done.stdout)}
+
+
+@pytest.mark.timing
+def test_a_machine_with_a_good_engine_is_told_in_ten_seconds(
+    engine: DockerClient, tmp_path: Path
+) -> None:
+    tags = list_tags(engine)
+    begin = time.monotonic()
+    done, found = examine(BASE, "--logs", tmp_path / "logs", "--gpus", "none")
+    assert time.monotonic() - begin < 10
+    names = ("engine", "image", "processes", "stdin", "disk", "gpus")
+    assert {found[name]["state"] for name in names} == {"good"}
+    assert float(found["noise"]["found"].split("%")[0].split()[-1]) >= 0
+    assert not (tmp_path / "logs").exists()
+    assert not {tag for tag in list_tags(engine) - tags if "probe" in tag}
+    assert not engine.containers.list(all=True, filters={"label": f"morocco={done.pid}"})
+
+
+@pytest.fixture(scope="module")
+def busy() -> Iterator[tuple[Finished, dict[str, Any]]]:
+    """What is found where the engine is away and the cores have others to serve."""
+    with beside(SPIN, 2 * CORES):
+        yield examine(env={"DOCKER_HOST": "unix:///nowhere/docker.sock"})
+
+
+@pytest.mark.timing
+def test_an_engine_that_is_away_is_bad(busy: tuple[Finished, dict[str, Any]]) -> None:
+    done, found = busy
+    assert done.code == 1
+    assert found["engine"]["state"] == "bad"
+    assert "/nowhere/docker.sock" in found["engine"]["found"]
+    assert "DOCKER_HOST" in found["engine"]["todo"]
+    assert "stdin" not in found
+
+
+@pytest.mark.timing
+def test_busy_neighbours_are_bad_and_named(busy: tuple[Finished, dict[str, Any]]) -> None:
+    _, found = busy
+    assert found["load"]["state"] == "bad"
+    assert Path(sys.executable).resolve().name[:6] in found["load"]["found"]
+    if found["other-runs"]["state"] == "good":
+        assert found["noise"]["state"] in ("doubtful", "bad")
+
+
+def list_tags(engine: DockerClient) -> set[str]:
+    return {tag for image in engine.images.list() for tag in image.tags}
+
+
+def test_what_a_killed_probe_left_behind_is_removed(engine: DockerClient) -> None:
+    changes = [f"LABEL {PROBE_LABEL}={NOBODY}"]
+    engine.api.import_image_from_data(b"\0" * 1024, "morocco-probe", "left", changes)
+    labels = {"morocco": str(NOBODY), "morocco.suite": "doctor"}
+    box = engine.containers.create(BASE, "true", labels=labels)
+    assert "morocco-probe:left" in list_tags(engine)
+    look()
+    assert "morocco-probe:left" not in list_tags(engine)
+    assert box.id not in {other.id for other in engine.containers.list(all=True)}
+
+
+def test_an_image_that_is_not_here_is_named_and_not_pulled(engine: DockerClient) -> None:
+    found = look(f"{BASE} nobody/nothing:1")["image"]
+    assert found["state"] == "unknown"
+    assert "nobody/nothing:1" in found["found"]
+    assert "nobody/nothing:1" not in list_tags(engine)
+
+
+@pytest.mark.usefixtures("engine")
+def test_what_cannot_be_an_image_is_bad() -> None:
+    assert look("NO/SUCH")["image"]["state"] == "bad"
+
+
+@pytest.mark.usefixtures("engine")
+def test_an_engine_that_does_not_pass_on_the_end_of_input_is_bad(tmp_path: Path) -> None:
+    with DeafEngine(tmp_path) as deaf:
+        found = look(address=deaf.address)
+    assert (found["stdin"]["state"], found["processes"]["state"]) == ("bad", "good")
+
+
+@pytest.mark.parametrize("call", ["/images/create", "/containers/create"])
+def test_an_engine_that_hangs_is_given_up(call: str, engine: DockerClient, tmp_path: Path) -> None:
+    with SlowEngine(tmp_path, call, 4, late="answer") as slow:
+        begin = time.monotonic()
+        found = look(address=slow.address)
+        assert time.monotonic() - begin < 6
+    assert found["stdin"]["state"] == "unknown"
+    look()  # which removes what came too late
+    assert not engine.containers.list(all=True, filters={"label": "morocco.suite=doctor"})
+
+
+@pytest.mark.usefixtures("engine")
+def test_an_engine_whose_processes_are_hidden_is_bad() -> None:
+    found = look(within=[*require_root(), *APART])
+    assert (found["processes"]["state"], found["stdin"]["state"]) == ("bad", "good")
+
+
+def test_an_engine_without_the_toolkit_gives_no_gpus(engine: DockerClient) -> None:
+    if "nvidia" in engine.info()["Runtimes"]:
+        pytest.skip("NOT TESTED: this engine has NVIDIA's toolkit.")
+    found = look("", "GPU-a")["toolkit"]
+    assert found["state"] == "bad"
+    assert "--gpus none" in found["todo"]
+
+
+def test_an_engine_with_the_toolkit_gives_the_gpus_that_are_asked_for(
+    gpu_engine: GpuEngine,
+) -> None:
+    found = look("", "GPU-a", "GPU-b", address=gpu_engine.address)
+    assert found["toolkit"]["state"] == "good"
