@@ -11,10 +11,10 @@ from typing import Any, TypeVar
 import click
 
 from morocco.errors import OutputError
-from morocco.targets.options import CONTAINER_OPTIONS, build_run_options
+from morocco.targets.options import CONTAINER_OPTIONS, MAX_PIDS, OOM_SCORE, build_run_options
 from morocco.targets.target import is_process
 from morocco.tasks import complete_task
-from morocco.util.params import PATH, Duration, MemorySize, Number, Variable
+from morocco.util.params import PATH, Duration, Limit, MemoryLimit, MemorySize, Number, Variable
 
 _Command = TypeVar("_Command", bound=Callable[..., Any])
 _SHAPING = (
@@ -30,12 +30,37 @@ _SHAPING = (
         help="When to pull the image.",
     ),
     click.option("--network", default="none", help="Network of the container."),
-    click.option("--memory", type=MemorySize(), help="Limit the container's RAM: 512m, 8g."),
+    click.option(
+        "--memory",
+        type=MemoryLimit(),
+        help="Limit the container's RAM: 512m, 8g, none; by default somewhat below the machine's.",
+    ),
     click.option(
         "--cpus", type=click.FloatRange(min=0.01), help="Limit the container's CPU cores."
     ),
     click.option(
         "--shm-size", type=MemorySize(), default="1g", help="Shared memory of the container."
+    ),
+    click.option(
+        "--read-only", is_flag=True, help="Let the container write to memory alone: /tmp, home."
+    ),
+    click.option(
+        "--pids-limit",
+        type=Limit(),
+        default=MAX_PIDS,
+        help="Limit the container's processes and threads; or none.",
+    ),
+    click.option(
+        "--cap-add",
+        multiple=True,
+        metavar="NAME",
+        help="Give the container a capability that it lacks, such as SETUID.",
+    ),
+    click.option(
+        "--oom-score-adj",
+        type=click.IntRange(-1000, 1000),
+        default=OOM_SCORE,
+        help="The higher, the sooner the kernel ends the target where memory runs out.",
     ),
     click.option("--raw-output", is_flag=True, help="Do not check what the target prints."),
     click.option("-e", "--env", type=Variable(), multiple=True, help="Variable for the target."),

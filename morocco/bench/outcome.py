@@ -39,6 +39,18 @@ _QUOTED_LINES = 10
 _QUOTED_WIDTH = 300
 _IDX = ", with the `idx` of its record"
 _RAW = "; for a target that obeys another contract, use --raw-output."
+_TOO_MANY = " If it needs more processes or threads than it may have, use --pids-limit."
+_CONFINED = (
+    (
+        "capabilities",
+        "Operation not permitted",
+        " If it needs a capability that containers lack here, use --cap-add.",
+    ),
+    ("pids", "Resource temporarily unavailable", _TOO_MANY),
+    ("pids", "can't start new thread", _TOO_MANY),
+    ("read_only", "Read-only file system", " Without --read-only it may write to its disk."),
+)
+"""Limit, what a target says that has met it, and what to do."""
 _FED_LATE: Seconds = 0.05
 """A busy machine takes 0.02 s from the start of a container to the first byte of its input."""
 _BLIND: Seconds = 0.5
@@ -142,8 +154,15 @@ def _check_exit(prepared: Prepared, measured: Measurement, end: Exit) -> None:
         raise build_failure(OutOfMemory, message, measured.stderr)
     if end.code:
         progress = format_counts(prepared.records, measured)
-        message = f"The target exited with code {end.code}: {progress}."
+        hint = _find_confinement(prepared.target, measured.stderr)
+        message = f"The target exited with code {end.code}: {progress}.{hint}"
         raise build_failure(TargetError, message, measured.stderr, end.code)
+
+
+def _find_confinement(target: Identity, stderr: str) -> str:
+    """Return which option helps a container that seems to have met one of its limits."""
+    hints = (hint for limit, sign, hint in _CONFINED if limit in target.limits and sign in stderr)
+    return next(hints, "")
 
 
 def _check_contract(prepared: Prepared, measured: Measurement) -> None:

@@ -15,11 +15,6 @@ from morocco.hardware.gpu import Gpus
 from morocco.hardware.info import GpuInfo
 from morocco.logs.record import RunRecord
 from morocco.suite.plan import Job
-from morocco.util.units import Bytes
-
-_MB = 2**20
-_ROUND_TO = 256
-"""MB."""
 
 
 class LaneLost(Exception):
@@ -117,13 +112,3 @@ def split_machine(gpus: Sequence[GpuInfo], cores: Sequence[int]) -> list[Share]:
         Share(gpu.uuid, tuple(sorted(cores[each * n : each * (n + 1)])))
         for n, gpu in enumerate(gpus)
     ]
-
-
-def split_memory(ram: Bytes, parts: int) -> str:
-    """Return an equal part of the RAM, in Docker's notation.
-
-    Rounded down, because the RAM that the kernel reports differs a little from boot to boot while
-    the share must not.
-    """
-    part = ram // parts // _MB
-    return f"{part // _ROUND_TO * _ROUND_TO or part}m"

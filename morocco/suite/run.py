@@ -13,7 +13,7 @@ from morocco.errors import EngineError, SuiteFailed
 from morocco.hardware.gpu import Gpus
 from morocco.hardware.host import list_cores, read_host_info
 from morocco.suite.display import SuiteDisplay, render_plan
-from morocco.suite.lanes import LocalLane, Share, split_machine, split_memory
+from morocco.suite.lanes import LocalLane, Share, split_machine
 from morocco.suite.options import SuiteOptions
 from morocco.suite.plan import Block, build_blocks
 from morocco.suite.preflight import (
@@ -26,6 +26,7 @@ from morocco.suite.preflight import (
 )
 from morocco.suite.resume import hold_folder, set_aside
 from morocco.suite.scheduler import LanePool, LocalPool, Suite, render_failures
+from morocco.targets.options import limit_memory
 from morocco.targets.target import is_process
 from morocco.util.units import plural
 
@@ -84,7 +85,7 @@ def _assign_shares(options: SuiteOptions, stack: ExitStack) -> tuple[SuiteOption
     shares = split_machine(gpus.infos, list_cores())
     if all(is_process(model.target) for model in options.models):  # their RAM cannot be limited
         return options, shares
-    memory = split_memory(read_host_info().ram, len(shares))
+    memory = limit_memory(read_host_info().ram, len(shares))
     return replace(options, run=options.run.with_container(memory=memory)), shares
 
 

@@ -17,10 +17,12 @@ from typing import Any
 from docker import DockerClient
 from docker.errors import APIError, NotFound
 from docker.models.containers import Container
+from docker.models.images import Image
 from docker.types import DeviceRequest, LogConfig
 from requests.exceptions import RequestException
 
 from morocco.errors import EngineError, TargetError
+from morocco.hardware.host import read_host_info
 from morocco.targets.engine import (
     LABEL,
     SUITE_LABEL,
@@ -31,7 +33,13 @@ from morocco.targets.engine import (
     root_cause,
 )
 from morocco.targets.launch import ContainerState, Launch
-from morocco.targets.options import RunOptions, format_cores, parse_env
+from morocco.targets.options import (
+    ContainerOptions,
+    RunOptions,
+    format_cores,
+    limit_memory,
+    parse_env,
+)
 from morocco.targets.target import (
     Channel,
     Exit,
@@ -45,6 +53,9 @@ from morocco.util.units import Seconds
 _READ_SIZE = 1024 * 1024
 _HEADER = struct.Struct(">BxxxL")  # of a frame: channel, length of the payload
 _ENGINE_TIME = re.compile(r"([\d-]+T[\d:]+)(\.\d+)?(Z|[+-]\d\d:\d\d)")
+_CAPABILITIES = ("CHOWN", "DAC_OVERRIDE", "FOWNER")
+"""What root needs to use and unpack files of other owners inside the container; no others."""
+_TMPFS = "rw,exec,nosuid,nodev,mode=1777"  # some libraries compile and load code there
 _CHANNELS: dict[int, Channel] = {1: "stdout", 2: "stderr"}
 
 
@@ -113,6 +124,7 @@ class ContainerTarget:
         self._options = options
         self._gpus = list(gpus)
         self._on_pull = on_pull
+        self._memory = _limit_memory(options.container.memory)
         # Chosen here, so that the container can be removed even if `create` never answers.
         self._name = f"morocco-{uuid.uuid4().hex[:12]}"
         self._connected: DockerClient | None = None
@@ -144,12 +156,12 @@ class ContainerTarget:
             image.id,
             tuple(image.attrs.get("RepoDigests") or ()),
             engine,
-            _list_limits(self._options),
+            _list_limits(self._options, self._memory.get("mem_limit")),
         )
         with engine_errors(f"Cannot create a container of {self._image}"):
             self._check_killed()
             container: Container = self._client.containers.create(
-                image, self._arguments, **self._build_settings(engine)
+                image, self._arguments, **self._build_settings(engine, _find_home(image))
             )
             attached = self._client.api.attach_socket(
                 self._name, params={"stdin": 1, "stdout": 1, "stderr": 1, "stream": 1}
@@ -165,7 +177,7 @@ class ContainerTarget:
         if self._killed.is_set():
             raise EngineError("The preparation was cancelled.")
 
-    def _build_settings(self, engine: str) -> dict[str, Any]:
+    def _build_settings(self, engine: str, home: str) -> dict[str, Any]:
         options, container = self._options, self._options.container
         labels = {LABEL: str(os.getpid())}
         if options.suite is not None:
@@ -177,11 +189,16 @@ class ContainerTarget:
             "environment": {**self._hide_gpus(), **parse_env(options.env)},
             "network_mode": container.network,
             "shm_size": container.shm_size,
-            "mem_limit": container.memory,
-            "memswap_limit": container.memory,  # no swap: it would hide the limit
+            **self._memory,
             "nano_cpus": None if container.cpus is None else int(container.cpus * 1e9),
             "cpuset_cpus": format_cores(options.cores) or None,
             "security_opt": ["no-new-privileges"],
+            "cap_drop": ["ALL"],
+            "cap_add": _list_capabilities(container),
+            "pids_limit": container.pids_limit or -1,
+            "oom_score_adj": options.oom_score_adj,
+            "read_only": container.read_only,
+            "tmpfs": dict.fromkeys(["/tmp", home], _TMPFS) if container.read_only else None,
             # The default driver would write every prediction to the engine's disk as well.
             "log_config": LogConfig(type="none"),
             "device_requests": self._build_device_requests(engine),
@@ -322,15 +339,39 @@ class ContainerTarget:
             client.close()
 
 
-def _list_limits(options: RunOptions) -> dict[str, str]:
-    """Return the limits that were set, for the run record."""
+def _limit_memory(given: str | None) -> dict[str, Any]:
+    """Return the engine's settings; with a limit that was asked for there is no swap to hide it."""
+    if given is None:
+        return {"mem_limit": limit_memory(read_host_info().ram), "memswap_limit": -1}
+    return {} if given == "none" else {"mem_limit": given, "memswap_limit": given}
+
+
+def _list_capabilities(container: ContainerOptions) -> list[str]:
+    return sorted({*_CAPABILITIES, *(name.upper() for name in container.cap_add)})
+
+
+def _find_home(image: Image) -> str:
+    """Return the home folder of an image's user, as far as its settings tell."""
+    config = image.attrs.get("Config") or {}
+    env = dict(setting.partition("=")[::2] for setting in config.get("Env") or ())
+    user = (config.get("User") or "root").partition(":")[0]
+    usual = "/root" if user in ("root", "0") else f"/home/{user}"
+    return env.get("HOME") or usual
+
+
+def _list_limits(options: RunOptions, memory: str | None) -> dict[str, str]:
+    """Return the limits of a container, for the run record."""
     container = options.container
     limits = {
         "network": container.network,
         "shm_size": container.shm_size,
-        "memory": container.memory,
+        "memory": memory,
         "cpus": None if container.cpus is None else str(container.cpus),
         "cpuset": format_cores(options.cores) or None,
+        "pids": None if container.pids_limit is None else str(container.pids_limit),
+        "capabilities": ",".join(_list_capabilities(container)),
+        "oom_score_adj": str(options.oom_score_adj),
+        "read_only": "yes" if container.read_only else None,
     }
     return {name: limit for name, limit in limits.items() if limit is not None}
 

@@ -39,7 +39,9 @@ def _make_process(spec: str, arguments: Sequence[str], options: RunOptions, gpus
     inherited = {key: value for key, value in os.environ.items() if key not in options.unset}
     env = {**inherited, **visible, **parse_env(options.env)}
     command = spec.removeprefix(EXEC_PREFIX)
-    return ProcessTarget(command, arguments, env, options.cores, options.suite)
+    return ProcessTarget(
+        command, arguments, env, options.cores, options.suite, options.oom_score_adj
+    )
 
 
 def check_image_name(image: str) -> None:

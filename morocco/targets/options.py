@@ -10,7 +10,7 @@ from dataclasses import Field, dataclass, field, fields, replace
 from functools import cache
 from typing import Any, Literal
 
-from morocco.util.units import Seconds
+from morocco.util.units import GIB, Bytes, Seconds
 
 PullPolicy = Literal["missing", "always", "never"]
 
@@ -18,6 +18,11 @@ _UNRECORDED = {"recorded": False}
 """Marks options that say how a run is organised, not under which conditions it is measured."""
 _CONDITION = {"condition": True}
 """Marks options that make a run a different one when `suite` looks for finished runs."""
+
+MAX_PIDS = 8192
+"""Several times what a model with threads for 256 cores takes, a quarter of what Linux has."""
+OOM_SCORE = 1000
+"""The highest: where memory runs out, the kernel ends the target before anything else."""
 
 
 @dataclass(frozen=True)
@@ -27,9 +32,15 @@ class ContainerOptions:
     pull: PullPolicy = field(default="missing", metadata=_UNRECORDED)
     network: str = field(default="none", metadata=_CONDITION)
     memory: str | None = field(default=None, metadata=_CONDITION)
-    """A limit in Docker's notation: 8g, 512m."""
+    """A limit in Docker's notation: 8g, 512m; "none"; None for somewhat less than the machine's."""
     cpus: float | None = field(default=None, metadata=_CONDITION)
     shm_size: str = field(default="1g", metadata=_CONDITION)
+    read_only: bool = field(default=False, metadata=_CONDITION)
+    """Whether only /tmp, /dev/shm and the home folder can be written to, in memory."""
+    pids_limit: int | None = MAX_PIDS
+    """Processes and threads; None for no limit."""
+    cap_add: tuple[str, ...] = ()
+    """Capabilities beside those that every container has."""
 
 
 @dataclass(frozen=True)
@@ -42,6 +53,7 @@ class RunOptions:
     timeout: Seconds | None = None
     raw_output: bool = field(default=False, metadata=_CONDITION)
     """Whether the target may print something else than predictions."""
+    oom_score_adj: int = OOM_SCORE
     container: ContainerOptions = field(default_factory=ContainerOptions)
     env: tuple[str, ...] = field(default=(), repr=False, metadata=_CONDITION)
     """`KEY=VALUE` or `KEY`; the values may be secret."""
@@ -60,6 +72,7 @@ class RunOptions:
         """Return the recorded options, flat; of variables only the names."""
         values = vars(self) | vars(self.container)
         values["env"] = [setting.partition("=")[0] for setting in self.env]
+        values["cap_add"] = list(self.container.cap_add)
         return {
             option.name: values[option.name] for option in _list_options() if _is_recorded(option)
         }
@@ -132,6 +145,23 @@ def _digest(secret: str, salt: str) -> str:
     salted = salt.encode(errors="surrogatepass")
     digest = hashlib.scrypt(secret.encode(), salt=salted, n=2**14, r=8, p=1, dklen=32)
     return f"scrypt:{salt}:{digest.hex()}"
+
+
+_MB = 2**20
+_ROUND_TO = 256
+"""MB."""
+
+
+def limit_memory(ram: Bytes, containers: int = 1) -> str:
+    """Return what each of some containers may have of the RAM at most, in Docker's notation.
+
+    A part is left for the system, the engine and morocco: 5 %, but at least 1 GB or, on a small
+    machine, a quarter. Rounded down, because the RAM that the kernel reports differs a little from
+    boot to boot while the limit must not.
+    """
+    kept = max(ram // 20, min(GIB, ram // 4))
+    part = (ram - kept) // containers // _MB
+    return f"{part // _ROUND_TO * _ROUND_TO or part}m"
 
 
 def format_cores(cores: Sequence[int]) -> str:

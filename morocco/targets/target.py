@@ -56,7 +56,7 @@ class Identity:
     engine: str | None = None
     """Name and version."""
     limits: Mapping[str, str] = field(default_factory=dict)
-    """Memory, CPUs, cores, shared memory and network, where they were set."""
+    """What a container may use: memory, CPUs, cores, processes, capabilities and others."""
 
 
 @dataclass(frozen=True)

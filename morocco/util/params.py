@@ -16,8 +16,9 @@ if TYPE_CHECKING:  # generic since click 8.4
     _Text = click.ParamType[str]
     _Span = click.ParamType[Seconds]
     _List = click.ParamType[tuple[str, ...]]
+    _Count = click.ParamType[int | None]
 else:
-    _Text = _Span = _List = click.ParamType
+    _Text = _Span = _List = _Count = click.ParamType
 
 PATH = click.Path(path_type=Path)
 _SIZE = re.compile(r"0*[1-9][0-9]*[bkmg]", re.IGNORECASE)  # 0 means no limit to Docker
@@ -35,6 +36,32 @@ class MemorySize(_Text):
         if not _SIZE.fullmatch(str(value)):  # a file of settings may hold a number
             self.fail(f"{value!r} is not a size; write it as 512m or 8g.", param, ctx)
         return value
+
+
+class MemoryLimit(MemorySize):
+    """An amount of memory, or none."""
+
+    name = "size|none"
+
+    def convert(self, value: str, param: click.Parameter | None, ctx: click.Context | None) -> str:
+        """Return the text unchanged."""
+        return value if value == "none" else super().convert(value, param, ctx)
+
+
+class Limit(_Count):
+    """A number above 0, or none."""
+
+    name = "number|none"
+
+    def convert(
+        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
+    ) -> int | None:
+        """Return the number."""
+        if value == "none":
+            return None
+        if not str(value).isdecimal() or int(value) < 1:
+            self.fail(f"{value!r} is neither a number above 0 nor none.", param, ctx)
+        return int(value)
 
 
 class Duration(_Span):

@@ -15,6 +15,7 @@ from docker.errors import NotFound
 from docker.models.containers import Container
 
 from engines import SlowEngine
+from morocco.hardware.host import read_host_info
 from runs import Bench, Run, read_failed_record, read_log, read_record, until
 
 LOOK_AROUND = """
@@ -26,8 +27,31 @@ print(json.dumps({
     "networks": os.listdir("/sys/class/net"),
     "routes": open("/proc/net/route").read().splitlines()[1:],
     "shm": disk.f_blocks * disk.f_frsize,
+    "status": dict(line.split(":\\t", 1) for line in open("/proc/self/status") if ":\\t" in line),
+    "oom_score_adj": int(open("/proc/self/oom_score_adj").read()),
 }))
 """
+
+HONEST = f"""
+FROM {BASE}
+ARG USER
+RUN useradd --create-home model && mkdir /weights && echo 1 > /weights/model \\
+    && chown -R model /weights && chmod 600 /weights/model && chmod 700 /weights \\
+    && tar --create --file /packed.tar /weights
+USER $USER
+ENTRYPOINT ["sh", "-ec", "cat; cat /weights/model >&2; touch /tmp/a $HOME/a /weights/a; \\
+  tar --extract --file /packed.tar --directory /tmp; chmod 644 /tmp/weights/model"]
+"""
+"""It reads weights that only their owner may read, unpacks some, and writes to /tmp and home."""
+MANY_THREADS = """
+import sys, threading, time
+try:
+    for _ in range(50):
+        threading.Thread(target=time.sleep, args=(1,)).start()
+except RuntimeError as error:
+    sys.exit(str(error))
+"""
+TRY_DISK = ["sh", "-c", "cat; cd; touch a /tmp/a && echo home and tmp >&2; touch /a"]
 
 
 def container_of(engine: DockerClient, run: Run) -> Container:
@@ -93,10 +117,81 @@ def test_the_engine_is_asked_for_a_confined_container(
     assert host["NetworkMode"] == "none"
     assert host["SecurityOpt"] == ["no-new-privileges"]
     assert not host["Privileged"]
+    assert host["CapDrop"] == ["ALL"]
+    assert host["PidsLimit"] == 8192
+    assert host["OomScoreAdj"] == 1000
     assert not host["AutoRemove"]
     assert host["LogConfig"]["Type"] == "none"
-    set_limits = {"network": "none", "shm_size": "1g", "memory": "512m", "cpus": "1.5"}
-    assert read_record(log)["target"]["limits"] == set_limits
+    assert read_record(log)["target"]["limits"] == {
+        "network": "none",
+        "shm_size": "1g",
+        "memory": "512m",
+        "cpus": "1.5",
+        "pids": "8192",
+        "capabilities": "CHOWN,DAC_OVERRIDE,FOWNER",
+        "oom_score_adj": "1000",
+    }
+
+
+def test_a_container_may_do_little_and_has_less_memory_than_the_machine(
+    engine: DockerClient, command_image: Command, bench: Bench, tmp_path: Path
+) -> None:
+    log, kept = tmp_path / "parus" / "100_32_01.jsonl", tmp_path / "kept"
+    target = command_image("python3", "-c", f"{LOOK_AROUND}import time; time.sleep(1)")
+    options = ("-o", log, "--raw-output", "--predictions", kept)
+    with bench.start(target, *options) as run:
+        host = container_of(engine, run).attrs["HostConfig"]
+        run.finish().succeeds()
+    seen, limits = json.loads(kept.read_text()), read_record(log)["target"]["limits"]
+    assert int(seen["status"]["CapEff"], 16) == int(seen["status"]["CapBnd"], 16) == 0b1011
+    assert seen["oom_score_adj"] == 1000
+    ram = read_host_info().ram
+    assert ram * 0.7 < host["Memory"] < ram * 0.96
+    assert limits["memory"] == f"{host['Memory'] // 2**20}m"
+    assert host["MemorySwap"] == -1  # as much as without a limit
+
+
+def test_each_limit_of_a_container_can_be_loosened(
+    engine: DockerClient, metronome_image: Metronome, bench: Bench, log: Path
+) -> None:
+    options = ("--memory", "none", "--pids-limit", "none", "--oom-score-adj", "0")
+    capabilities = ("--cap-add", "setuid", "--cap-add", "SETGID")
+    with bench.start(metronome_image("--hang 1"), "-o", log, *options, *capabilities) as run:
+        host = container_of(engine, run).attrs["HostConfig"]
+        run.finish().succeeds()
+    assert (host["Memory"], host["MemorySwap"], host["OomScoreAdj"]) == (0, 0, 0)
+    assert host["PidsLimit"] in (None, 0, -1)
+    limits = read_record(log)["target"]["limits"]
+    assert limits["capabilities"] == "CHOWN,DAC_OVERRIDE,FOWNER,SETGID,SETUID"
+    assert "memory" not in limits
+    assert "pids" not in limits
+
+
+@pytest.mark.parametrize("user", ["root", "model"])
+def test_an_honest_image_can_do_what_it_needs(
+    user: str, build_image: BuildImage, bench: Bench, log: Path
+) -> None:
+    image = build_image(HONEST, USER=user)
+    bench(image, "-o", log).succeeds()
+
+
+def test_a_container_that_is_read_only_writes_to_memory_alone(
+    build_image: BuildImage, bench: Bench, log: Path
+) -> None:
+    image = build_image(f"FROM {BASE}\nENV HOME=/home/model\nENTRYPOINT {json.dumps(TRY_DISK)}\n")
+    error = bench(image, "-o", log, "--read-only").fails(10)
+    assert "home and tmp" in error
+    assert "--read-only" in error.splitlines()[0]
+    bench(image, "-o", log, "--raw-output").succeeds()
+
+
+def test_a_container_with_too_many_processes_harms_only_itself(
+    command_image: Command, bench: Bench, log: Path
+) -> None:
+    target = command_image("python3", "-c", MANY_THREADS)
+    error = bench(target, "-o", log, "--pids-limit", "20").fails(10)
+    assert "--pids-limit" in error
+    assert "can't start new thread" in error
 
 
 def test_the_record_names_the_image_and_the_engine(

@@ -41,7 +41,10 @@ def test_variables_are_added_to_the_environment(bench: Bench, tmp_path: Path) ->
 
 @pytest.mark.parametrize(
     "option",
-    ["--memory 1g", "--cpus 1", "--shm-size 1g", "--network none", "--pull never"],
+    [
+        *("--memory 1g", "--cpus 1", "--shm-size 1g", "--network none", "--pull never"),
+        *("--read-only", "--pids-limit 9", "--cap-add SETUID"),
+    ],
 )
 def test_what_only_a_container_can_have_is_refused(option: str, bench: Bench, log: Path) -> None:
     finished = bench(metronome_process(""), "-o", log, *option.split())
@@ -55,6 +58,18 @@ def test_a_command_is_split_as_a_shell_would(bench: Bench, log: Path) -> None:
     record = read_record(log)
     assert record["target"]["command"][:3] == ["sh", "-c", 'cat; echo "{}"']
     assert record["predictions"]["count"] == 101
+
+
+@pytest.mark.parametrize("score", [1000, 500])
+def test_the_kernel_ends_a_target_before_others_where_memory_runs_out(
+    score: int, bench: Bench, tmp_path: Path
+) -> None:
+    kept = tmp_path / "kept"
+    options = () if score == 1000 else ("--oom-score-adj", score)
+    command = "exec:sh -c 'cat > /dev/null; cat /proc/self/oom_score_adj'"
+    bench(command, *options, "--raw-output", "--predictions", kept).succeeds()
+    assert int(kept.read_text()) == score
+    assert int(Path("/proc/self/oom_score_adj").read_text()) != score
 
 
 def test_a_device_takes_the_log_and_stdout_the_predictions(bench: Bench, tmp_path: Path) -> None:

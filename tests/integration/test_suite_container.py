@@ -16,6 +16,7 @@ from gpu_engine import GpuEngine
 from gpu_machine import Machine
 from morocco.hardware.host import read_host_info
 from morocco.targets.engine import remove_containers
+from morocco.targets.options import limit_memory
 from nvml_standin import Gpu, Process
 from runs import read_record, until
 from suite_runs import TWO, Suites, error_of, kill, parse_cores
@@ -182,7 +183,7 @@ def test_lanes_are_containers_with_a_gpu_cores_and_memory_of_their_own(
     env = {**machine.environment, **gpu_engine.environment}
     for task in ("parus", "rcb"):
         gpu_engine.script(f"lanes-{task}", "records=$(cat); sleep 600")
-    memory = read_host_info().ram // 2 // 2**28 * 2**28
+    memory = int(limit_memory(read_host_info().ram, 2)[:-1]) * 2**20
     with suite.start(*TWO, "--parallel", target="lanes-{task}", env=env) as run:
         boxes = until(lambda: _two(containers_of(gpu_engine.client, run.pid)))
         given = [box.attrs["HostConfig"] for box in boxes]

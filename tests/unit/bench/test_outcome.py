@@ -88,6 +88,23 @@ def test_a_target_killed_by_signal_9_most_likely_ran_out_of_memory() -> None:
     assert "3.00 GB" in str(found)
 
 
+@pytest.mark.parametrize(
+    ("limits", "stderr", "option"),
+    [
+        ({"capabilities": "CHOWN"}, "chroot: Operation not permitted", "--cap-add"),
+        ({"pids": "20"}, "RuntimeError: can't start new thread", "--pids-limit"),
+        ({"pids": "20"}, "fork: Resource temporarily unavailable", "--pids-limit"),
+        ({"read_only": "yes"}, "Read-only file system: 'cache'", "--read-only"),
+    ],
+)
+def test_a_container_that_met_a_limit_is_told_the_option(
+    limits: dict[str, str], stderr: str, option: str
+) -> None:
+    failed: dict[str, Any] = {"exit": Exit(1, 9.0), "stderr": stderr}
+    assert option in str(fail(limit(**limits), **failed)).splitlines()[0]
+    assert option not in str(fail(**failed))
+
+
 def test_an_exit_code_comes_with_how_far_the_run_got() -> None:
     predictions = replace(NOTHING, count=1)
     found = fail(exit=Exit(3, 9.0), fed=1500, unread=2048, predictions=predictions)

@@ -103,6 +103,17 @@ def test_an_option_that_an_old_record_lacks_had_its_default(
     assert state.differences == differences
 
 
+def test_a_record_from_before_containers_were_confined_is_of_a_run_with_the_defaults(
+    job: Job,
+) -> None:
+    record = write_run(job)
+    for name in ("read_only", "pids_limit", "cap_add", "oom_score_adj"):
+        del record["arguments"][name]
+    record["arguments"]["memory"] = None
+    job.path.with_suffix(".json").write_text(json.dumps(record))
+    assert differences(job) == ()
+
+
 @pytest.mark.parametrize("name", ["target", "arguments", "data", "run_time"])
 @pytest.mark.parametrize("value", [None, "", [1]])
 def test_a_record_that_holds_something_else_is_doubtful(name: str, value: Any, job: Job) -> None:
@@ -180,6 +191,7 @@ def test_a_run_of_another_target_is_reported(job: Job) -> None:
         (RunOptions(container=ContainerOptions(memory="8g")), "--memory None, now 8g"),
         (RunOptions(container=ContainerOptions(cpus=2.0)), "--cpus None, now 2.0"),
         (RunOptions(container=ContainerOptions(shm_size="2g")), "--shm-size 1g, now 2g"),
+        (RunOptions(container=ContainerOptions(read_only=True)), "--read-only False, now True"),
         (RunOptions(env=("A=1",)), "--env [], now ['A']"),
     ],
 )
@@ -196,6 +208,8 @@ def test_options_that_make_it_another_run_are_reported(
         RunOptions(rate=5.0),
         RunOptions(timeout=60.0),
         RunOptions(container=ContainerOptions(pull="never")),
+        RunOptions(container=ContainerOptions(pids_limit=None, cap_add=("SETUID",))),
+        RunOptions(oom_score_adj=0),
         RunOptions(gpus="GPU-1", cores=(0, 1)),
         RunOptions(suite="another"),
     ],

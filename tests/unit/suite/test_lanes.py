@@ -14,7 +14,7 @@ from morocco.errors import DataError, GpuError
 from morocco.hardware import host
 from morocco.hardware.host import list_cores
 from morocco.hardware.info import GpuInfo
-from morocco.suite.lanes import Share, split_machine, split_memory
+from morocco.suite.lanes import Share, split_machine
 from morocco.targets.options import ContainerOptions, RunOptions
 
 GIB = 2**30
@@ -59,18 +59,6 @@ def test_without_a_gpu_there_is_nothing_to_share() -> None:
 def test_fewer_cores_than_gpus_cannot_be_shared() -> None:
     with pytest.raises(DataError, match="4 GPUs cannot share 3 CPU cores"):
         split_machine(make_gpus(4), range(3))
-
-
-def test_memory_is_shared_as_docker_writes_it() -> None:
-    assert split_memory(64 * GIB, 4) == f"{16 * 1024}m"
-    assert split_memory(2 * GIB, 1) == "2048m"
-
-
-@given(st.integers(GIB, 2**44), st.integers(1, 16))
-def test_shares_of_the_memory_are_no_more_than_there_is(ram: int, parts: int) -> None:
-    share = split_memory(ram, parts)
-    assert share.endswith("m")
-    assert ram - parts * 2**28 < int(share[:-1]) * 2**20 * parts <= ram
 
 
 BOUND = ContainerOptions(memory="8g")

@@ -7,6 +7,8 @@ import sys
 
 import click
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from morocco.bench.command import shaping_options
 from morocco.targets.options import (
@@ -16,9 +18,11 @@ from morocco.targets.options import (
     RunOptions,
     build_run_options,
     digest_env,
+    limit_memory,
     may_be_digest_of,
     parse_env,
 )
+from morocco.util.units import GIB
 
 OPTIONS = RunOptions(
     gpus="0",
@@ -40,6 +44,10 @@ def test_the_record_holds_the_options_flat_and_of_variables_the_names() -> None:
         "memory": "8g",
         "cpus": None,
         "shm_size": "1g",
+        "read_only": False,
+        "pids_limit": 8192,
+        "cap_add": [],
+        "oom_score_adj": 1000,
         "env": ["TOKEN", "HOME"],
     }
 
@@ -49,7 +57,9 @@ def test_secret_values_are_not_shown() -> None:
 
 
 def test_all_conditions_are_recorded() -> None:
-    assert CONDITIONS == ("raw_output", "network", "memory", "cpus", "shm_size", "env")
+    assert (
+        *("raw_output", "network", "memory", "cpus", "shm_size", "read_only", "env"),
+    ) == CONDITIONS
     assert set(CONDITIONS) <= set(OPTIONS.for_record())
 
 
@@ -72,7 +82,27 @@ def test_one_container_option_is_changed_and_the_others_stay() -> None:
 
 
 def test_the_container_options_are_those_of_their_class() -> None:
-    assert CONTAINER_OPTIONS == ("pull", "network", "memory", "cpus", "shm_size")
+    assert (
+        *("pull", "network", "memory", "cpus", "shm_size", "read_only", "pids_limit", "cap_add"),
+    ) == CONTAINER_OPTIONS
+
+
+@pytest.mark.parametrize(
+    ("ram", "containers", "limit"),
+    [(96, 1, 93184), (64, 4, 15360), (24, 1, 23296), (16, 1, 15360), (2, 1, 1536), (0.5, 1, 256)],
+)
+def test_a_part_of_the_memory_is_left_for_the_system(
+    ram: float, containers: int, limit: int
+) -> None:
+    assert limit_memory(int(ram * GIB), containers) == f"{limit}m"
+
+
+@given(st.integers(GIB // 4, 2**44), st.integers(1, 16))
+def test_all_limits_together_leave_a_twentieth_of_the_memory(ram: int, containers: int) -> None:
+    limit = limit_memory(ram, containers)
+    assert limit.endswith("m")
+    total = int(limit[:-1]) * 2**20 * containers
+    assert ram - max(ram // 20, GIB) - containers * 2**28 < total <= ram - ram // 20
 
 
 def test_a_variable_without_a_value_takes_the_one_it_has_here(
