@@ -6,6 +6,12 @@ PARALLEL := -n 4
 # The tests start a thousand processes, each of which would compile the package anew.
 export PYTHONDONTWRITEBYTECODE :=
 
+# On its own, pip would compile everything on one core.
+define install
+$(BIN)/pip install --quiet --no-compile --editable '.[$(1)]'
+$(BIN)/python -m compileall -qq -j 0 .venv/lib || true # some files are for other Pythons
+endef
+
 .DEFAULT_GOAL := help
 .PHONY: help venv demo quick test lint types contracts unit benchmark build clean
 
@@ -16,11 +22,11 @@ venv: $(INSTALLED) ## Create .venv with morocco and everything needed to work on
 
 $(INSTALLED): pyproject.toml
 	$(PYTHON) -m venv .venv
-	$(BIN)/pip install --quiet --editable '.[dev]'
+	$(call install,dev)
 	touch $@
 
 $(EXAMPLES): $(INSTALLED)
-	$(BIN)/pip install --quiet --editable '.[examples]'
+	$(call install,examples)
 	touch $@
 
 demo: $(INSTALLED) ## Build, measure, score and report two tiny models (three minutes once the images are built)
@@ -43,7 +49,7 @@ contracts: $(INSTALLED) ## Check which part of the package imports which
 	$(BIN)/lint-imports
 
 unit: $(EXAMPLES)
-	$(BIN)/pytest $(PARALLEL) -m 'not timing'
+	$(BIN)/pytest $(PARALLEL) --durations 15 -m 'not timing'
 	$(BIN)/pytest -m timing
 
 benchmark: $(EXAMPLES) ## Print every promised figure beside its target (about fifteen minutes)

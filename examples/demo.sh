@@ -17,13 +17,13 @@ weights() { # model task
   [ "$1" = tfidf ] && echo "$tfidf/models/$2.joblib" || echo "$tfidf/models/small/$2.joblib"
 }
 
-train() { # model task options...
-  weights=$(weights "$1" "$2") task=$2
-  shift 2
+train() { # model options...
+  model=$1
+  shift
   # A model trained again makes another image, and runs of two images must not be mixed.
-  [ -s "$weights" ] && return
-  python "$tfidf/train.py" "$examples/data" "$task" "$weights.draft" "$@"
-  mv "$weights.draft" "$weights"
+  missing=$(for task in $scored; do [ -s "$(weights "$model" "$task")" ] || echo "$task"; done)
+  [ -z "$missing" ] && return
+  python "$tfidf/train.py" "$@" "$examples/data" $missing "$(weights "$model" '{task}')"
 }
 
 build() { # image task models
@@ -40,20 +40,15 @@ choose_size() { # task: how many records take about six seconds
   python "$tfidf/choose_size.py" "$data" "$1" "$(weights tfidf "$1")"
 }
 
-predict() { # model task
-  data=$(find "$examples/data" -ipath "*/$2/val.jsonl" -o -ipath "*/lidirus/$2.jsonl")
-  mkdir -p "$out/predictions/$1"
-  python "$tfidf/infer.py" "$2" --model "$(weights "$1" "$2")" \
-    <"$data" >"$out/predictions/$1/$2.jsonl" 2>"$out/$1-$2.log" || { cat "$out/$1-$2.log" >&2; exit 1; }
+predict() { # model
+  python "$tfidf/predict.py" "$examples/data" "$(dirname "$(weights "$1" any)")" "$out/predictions/$1"
 }
 
 say "Training two models on nine tasks: tfidf, and tfidf-small with a vocabulary of $words words"
-mkdir -p "$out" "$tfidf/models/small"
-for task in $scored; do
-  train tfidf "$task" &
-  train tfidf-small "$task" --words $words
-  wait $!
-done
+mkdir -p "$out"
+train tfidf &
+train tfidf-small --words $words
+wait $!
 
 if docker info >/dev/null 2>&1; then
   say "Building their images for two of the tasks; the first one takes a minute"
@@ -105,11 +100,9 @@ say "The estimates: records a second and seconds to start, each a median of thre
 morocco stats "$out/logs" --format table
 
 say "Scoring what both models predict for the nine tasks"
-for task in $scored; do
-  predict tfidf "$task" &
-  predict tfidf-small "$task"
-  wait $!
-done
+predict tfidf &
+predict tfidf-small
+wait $!
 for model in $models; do
   morocco score "$out/predictions/$model" "$examples/data" >"$out/$model.json"
   echo "$model: $(morocco score "$out/predictions/$model" "$examples/data" --format table | tail -1 | tr -s " ")"

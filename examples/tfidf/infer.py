@@ -6,6 +6,7 @@ import os
 import sys
 from itertools import islice
 from pathlib import Path
+from typing import BinaryIO
 
 import joblib
 
@@ -24,7 +25,8 @@ def main() -> None:
         parser.error("--batch-size must be at least 1")
     try:
         task = check_task(args.task)
-        count = answer(load(task, args.model or MODELS / f"{task}.joblib"), args.batch_size)
+        model = load(task, args.model or MODELS / f"{task}.joblib")
+        count = answer(model, args.batch_size, sys.stdin.buffer, sys.stdout.buffer)
     except ExampleError as error:
         sys.exit(f"infer.py: {error}")
     sys.stderr.write(f"infer.py: {task}: {count} predictions\n")
@@ -41,15 +43,15 @@ def load(task: str, path: Path) -> Model:
     return model
 
 
-def answer(model: Model, batch_size: int) -> int:
+def answer(model: Model, batch_size: int, records: BinaryIO, predictions: BinaryIO) -> int:
     """Write the predictions batch by batch; return how many there were."""
     count = 0
-    items = read_lines(sys.stdin.buffer, READERS[model.task])
+    items = read_lines(records, READERS[model.task])
     while batch := list(islice(items, batch_size)):
         for prediction in predict(model, batch):
             line = json.dumps(prediction, ensure_ascii=False) + "\n"
-            sys.stdout.buffer.write(line.encode())
-        sys.stdout.buffer.flush()
+            predictions.write(line.encode())
+        predictions.flush()
         count += len(batch)
     return count
 

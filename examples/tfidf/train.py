@@ -1,4 +1,4 @@
-"""Train the TF-IDF example on one task."""
+"""Train the TF-IDF example on one or more tasks."""
 
 import argparse
 import sys
@@ -28,16 +28,26 @@ from model import (
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("data", type=Path, help="the folder that holds DaNetQA, RCB and the others")
-    parser.add_argument("task", help="the task, in lower case")
-    parser.add_argument("model", type=Path, help="the file to write")
+    parser.add_argument("task", nargs="+", help="the task, in lower case")
+    parser.add_argument("model", help="the file to write; {task} in its name stands for the task")
     parser.add_argument("--words", type=int, metavar="N", help="know only the N most frequent")
     args = parser.parse_args()
+    if len(args.task) > 1 and "{task}" not in args.model:
+        parser.error("several tasks need {task} in the name of the file")
     try:
-        model = train(check_task(args.task), args.data, args.words)
-        args.model.parent.mkdir(parents=True, exist_ok=True)
-        joblib.dump(model, args.model)
+        for task in args.task:
+            model = train(check_task(task), args.data, args.words)
+            save(model, Path(args.model.replace("{task}", task)))
     except (ExampleError, OSError) as error:
         sys.exit(f"train.py: {error}")
+
+
+def save(model: Model, path: Path) -> None:
+    """Write a model so that a training that is broken off leaves no half of it."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    draft = path.with_suffix(".draft")
+    joblib.dump(model, draft)
+    draft.replace(path)
 
 
 def train(task: str, data: Path, words: int | None = None) -> Model:

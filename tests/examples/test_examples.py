@@ -76,11 +76,6 @@ def parsed(output: str) -> list[Record]:
     return [json.loads(line) for line in output.splitlines()]
 
 
-def train(task: str, model: Path) -> None:
-    done = run("train.py", DATA, task, model)
-    assert (done.returncode, done.stderr) == (0, "")
-
-
 def infer(models: Path, task: str, *args: object, records: str) -> Completed:
     return run("infer.py", task, "--model", models / f"{task}.joblib", *args, records=records)
 
@@ -89,8 +84,8 @@ def infer(models: Path, task: str, *args: object, records: str) -> Completed:
 def models(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The folder of the nine models, trained once."""
     folder = tmp_path_factory.mktemp("models")
-    with ThreadPoolExecutor(2) as pool:
-        list(pool.map(lambda task: train(task, folder / f"{task}.joblib"), TITLES))
+    done = run("train.py", DATA, *TITLES, folder / "{task}.joblib")
+    assert (done.returncode, done.stderr) == (0, "")
     return folder
 
 
@@ -305,6 +300,30 @@ def test_a_model_of_another_task_is_refused(models: Path) -> None:
     done = run("infer.py", "lidirus", "--model", models / "terra.joblib")
     assert done.returncode == 1
     assert done.stderr.endswith("holds a model of terra, not of lidirus\n")
+
+
+def test_all_models_of_a_folder_predict_what_each_predicts_alone(
+    models: Path, outputs: dict[str, Completed], tmp_path: Path
+) -> None:
+    done = run("predict.py", DATA, models, tmp_path)
+    assert (done.returncode, done.stderr) == (0, "")
+    predictions = {path.stem: path.read_text() for path in tmp_path.iterdir()}
+    assert predictions == {task: output.stdout for task, output in outputs.items()}
+
+
+def test_predicting_with_a_model_of_no_task_fails_in_one_line(tmp_path: Path) -> None:
+    (tmp_path / "squad.joblib").write_bytes(b"")
+    done = run("predict.py", DATA, tmp_path, tmp_path / "out")
+    assert done.returncode == 1
+    assert done.stderr.startswith("predict.py: no task squad")
+    assert done.stderr.count("\n") == 1
+
+
+def test_models_of_several_tasks_are_not_trained_into_one_file(tmp_path: Path) -> None:
+    done = run("train.py", DATA, "parus", "terra", tmp_path / "model.joblib")
+    assert done.returncode == 2
+    assert "{task}" in done.stderr
+    assert not any(tmp_path.iterdir())
 
 
 def test_training_without_data_fails_in_one_line(tmp_path: Path) -> None:
