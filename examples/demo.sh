@@ -82,7 +82,8 @@ $(cat "$out/sizes")
 tfidf = "$big"
 tfidf-small = "$small"
 END
-suite() { morocco suite --config "$out/suite.toml" --logs "$out/logs" "$@"; }
+# Without the doctor, which would look at the same machine anew for each model and task.
+suite() { morocco suite --no-doctor --config "$out/suite.toml" --logs "$out/logs" "$@"; }
 
 say "The plan: start-up alone, then inputs that take about six seconds on this machine"
 suite --dry-run

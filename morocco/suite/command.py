@@ -49,6 +49,11 @@ def _read_file(ctx: click.Context, _param: click.Parameter, path: Path | None) -
 @click.option("--retries", type=click.IntRange(min=0), default=1, help="Of a run that fails.")
 @click.option("--force", is_flag=True, help="Measure everything again and replace the logs.")
 @click.option("--dry-run", is_flag=True, help="Only print the plan.")
+@click.option(
+    "--no-doctor",
+    is_flag=True,
+    help="Do not look first whether this machine is fit to measure on; with --cluster, never done.",
+)
 @click.option("--parallel", is_flag=True, help="One run on each GPU, with a share of the machine.")
 @click.option("--cluster", metavar="ADDRESS", help="The scheduler of a Dask cluster.")
 @shaping_options

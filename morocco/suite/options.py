@@ -156,6 +156,7 @@ class SuiteOptions:
     logs: Path
     retries: int
     force: bool
+    no_doctor: bool
     parallel: bool
     cluster: str | None
     quiet: bool
@@ -184,5 +185,5 @@ def build_options(
         data_dir = data_dir.absolute()
         env = tuple(f"{name}={value}" for name, value in parse_env(run.env).items())
         run = replace(run, env=env)
-    names = ("logs", "retries", "force", "parallel", "cluster", "quiet")
+    names = ("logs", "retries", "force", "no_doctor", "parallel", "cluster", "quiet")
     return SuiteOptions(models, data_dir, run=run, **{name: options[name] for name in names})

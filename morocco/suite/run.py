@@ -30,6 +30,9 @@ from morocco.targets.options import limit_memory
 from morocco.targets.target import is_process
 from morocco.util.units import plural
 
+_REFUSED_ANYWAY = ("command", "engine", "image")
+"""What the preflight finds wrong too, and then ends the suite."""
+
 
 def plan_suite(options: SuiteOptions) -> str:
     """Return the plan as a table, with the time it takes as far as earlier runs show it."""
@@ -56,6 +59,8 @@ def run_suite(options: SuiteOptions) -> None:
             return
         left = state.select_due(blocks)
         if options.cluster is None:
+            if not options.no_doctor:
+                _warn_of_machine(options, shares, left, display)
             pool: LanePool = _open_local_pool(options, shares, left, state)
         else:
             pool = _open_cluster(options.cluster, options, left, state, display, stack)
@@ -95,6 +100,18 @@ def _plan_blocks(options: SuiteOptions) -> list[Block]:
     pull_once = options.run.container.pull == "always"
     run = options.run.with_container(pull="missing") if pull_once else options.run
     return build_blocks(options.models, records, options.logs, run)
+
+
+def _warn_of_machine(
+    options: SuiteOptions, shares: Sequence[Share], left: Sequence[Block], display: SuiteDisplay
+) -> None:
+    """Print what makes this machine unfit to measure on; the suite goes on all the same."""
+    from morocco.doctor.doctor import examine
+
+    gpus = ",".join(share.gpus for share in shares)
+    for finding in examine(_list_targets(left), options.logs, gpus):
+        if finding.state in ("doubtful", "bad") and finding.name not in _REFUSED_ANYWAY:
+            display.warn(None, str(finding))
 
 
 def _open_local_pool(

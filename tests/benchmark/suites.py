@@ -49,7 +49,7 @@ def suite_command(target: str, folder: Path, logs: Path, repeats: int, *more: st
     """Return the command of a suite on that data."""
     command = [sys.executable, "-m", "morocco", "suite", target, str(folder), "--logs", str(logs)]
     sizes = ("--input-size", "100", "--repeats", str(repeats))
-    return [*command, *sizes, "--tasks", ",".join(TASKS), *more]
+    return [*command, "--no-doctor", *sizes, "--tasks", ",".join(TASKS), *more]
 
 
 @contextmanager

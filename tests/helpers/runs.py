@@ -94,7 +94,7 @@ class Run:
         stderr: int | IO[bytes] = subprocess.PIPE,
     ) -> None:
         self._mark = uuid.uuid4().hex
-        plain = _without_settings()
+        plain = _without_settings() | {"MOROCCO_SUITE_NO_DOCTOR": "1"}  # it takes eight seconds
         if Path("/dev/nvidiactl").exists():  # the tests use no real GPU
             plain |= {"MOROCCO_BENCH_GPUS": "none", "MOROCCO_SUITE_GPUS": "none"}
         self.started = time.monotonic()

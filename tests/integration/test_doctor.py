@@ -18,9 +18,11 @@ from test_invisible_processes import APART
 
 from engines import DeafEngine, SlowEngine
 from gpu_engine import GpuEngine
-from gpu_machine import require_root
+from gpu_machine import Machine, require_root
 from morocco.targets.engine import PROBE_LABEL
+from nvml_standin import Gpu
 from runs import Finished, beside, parse, run_morocco
+from suite_runs import PARUS, Suites
 
 CORES = len(os.sched_getaffinity(0))
 NOBODY = 2**22 + 7
@@ -163,3 +165,27 @@ def test_an_engine_with_the_toolkit_gives_the_gpus_that_are_asked_for(
 ) -> None:
     found = look("", "GPU-a", "GPU-b", address=gpu_engine.address)
     assert found["toolkit"]["state"] == "good"
+
+
+@pytest.mark.timing
+def test_a_suite_tells_what_is_not_good_before_its_first_run(
+    suite: Suites, machine: Machine
+) -> None:
+    machine.plug(Gpu("GPU-a", persistence=False))
+    env = machine.environment | {"MOROCCO_SUITE_NO_DOCTOR": "0", "MOROCCO_SUITE_GPUS": "auto"}
+    assert suite("--dry-run", env=env).succeeds().warnings == []
+    done = suite(env=env).succeeds()
+    (told,) = [warning for warning in done.warnings if warning.startswith("persistence: ")]
+    assert "GPU 0" in told
+    assert "-> sudo nvidia-smi -pm 1" in told
+    assert done.stderr.index(told) < done.stderr.index("[1/4]")
+    assert suite.done == PARUS
+    assert "persistence" not in suite(env=env).succeeds().stderr  # nothing is left to do
+
+
+def test_a_suite_does_not_look_at_the_machine_if_it_need_not(
+    suite: Suites, machine: Machine
+) -> None:
+    machine.plug(Gpu("GPU-a", persistence=False))
+    env = machine.environment | {"MOROCCO_SUITE_NO_DOCTOR": "0", "MOROCCO_SUITE_GPUS": "auto"}
+    assert "persistence" not in suite("--no-doctor", env=env).succeeds().stderr
