@@ -111,6 +111,7 @@ class Interrupted(MoroccoError):
 
     def __init__(self, message: str, signal_number: int = SIGTERM) -> None:
         super().__init__(message)
+        self.signal_number = signal_number
         self.exit_code = 128 + signal_number
 
 

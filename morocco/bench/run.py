@@ -26,7 +26,7 @@ from morocco.bench.outcome import (
 from morocco.bench.sampling import Beats, Meter, Sampler
 from morocco.bench.streams import Streams
 from morocco.bench.writers import LogWriter, check_log_name, open_log, open_predictions
-from morocco.errors import DataError, TimedOut
+from morocco.errors import DataError, EngineError, Interrupted, TimedOut
 from morocco.hardware.cgroup import find_cgroup, find_memory_group
 from morocco.hardware.gpu import Gpus
 from morocco.hardware.host import ProcessTree, read_host_info
@@ -146,7 +146,9 @@ def run_spec(
     `predictions` is entered just before; the rest is as in `run_target`.
     """
     with Gpus.open(spec.options.gpus) as gpus:
-        target = make_target(spec.target, spec.batch_size, spec.options, gpus, on_pull)
+        target = make_target(
+            spec.target, spec.batch_size, spec.options, gpus, on_pull, observer.warn
+        )
         with predictions or nullcontext() as file:
             return run_target(spec, target, gpus, open_writer(), observer, file, events)
 
@@ -177,11 +179,22 @@ def run_target(
         run.warn(judge(prepared, measured))
         run.close_log(measured)
     except BaseException as error:
-        writer.fail(run.build_record(prepared, run.read_measurement(), error).to_json())
-        raise
+        failure = _join_causes(error)
+        writer.fail(run.build_record(prepared, run.read_measurement(), failure).to_json())
+        if failure is error:
+            raise
+        raise failure from None
     record = run.build_record(prepared, measured)
     writer.finish(record.to_json())
     return record
+
+
+def _join_causes(error: BaseException) -> BaseException:
+    """Return what ended a run; for a stopped one, whose container may be left, both in one."""
+    stopped = error.__context__
+    if not isinstance(error, EngineError) or not isinstance(stopped, Interrupted):
+        return error
+    return Interrupted(f"{str(stopped).partition(';')[0]}. {error}", stopped.signal_number)
 
 
 class _Run:
@@ -200,7 +213,7 @@ class _Run:
         self._spec, self._target, self._gpus = spec, target, gpus
         self._writer, self._observer = writer, observer
         self._clock = AnchoredClock.anchor()
-        self._steps = StepRunner(events, self._tick, target.kill)
+        self._steps = StepRunner(events, self._tick, target.kill, observer.warn)
         self._streams = Streams(
             target, spec.records, predictions, events.put, raw_output=spec.options.raw_output
         )

@@ -7,7 +7,9 @@ import threading
 import time
 from collections import Counter, deque
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
+from functools import partial
 from itertools import count
 from typing import Any, Protocol
 
@@ -15,12 +17,15 @@ from morocco.errors import EngineError, Interrupted, MoroccoError, OutputError
 from morocco.suite.display import JobObserver, SuiteDisplay
 from morocco.suite.lanes import Lane, LaneLost
 from morocco.suite.plan import Block, Forecast, Job
+from morocco.targets.patience import Limits, patience
 from morocco.util.text import align
 from morocco.util.units import Seconds, plural
 
 _TICK: Seconds = 1.0
 _FIRST_LANE_TICK: Seconds = 0.1
 """Between two looks for the first lane."""
+_END = Limits(stopped=90, hurried=1.8)
+"""For a run that was broken off to clean up after itself."""
 _MAX_LOSSES = 3
 """Lanes lost with the same run: this many are no coincidence."""
 
@@ -211,8 +216,26 @@ class Suite:
                 self._take_event()
                 self._display.refresh()
         except BaseException as reason:
-            self._end(reason)
+            unended = self._end(reason)
+            if isinstance(reason, Interrupted):
+                raise self._explain(reason, unended) from None
             raise
+
+    def _explain(self, reason: Interrupted, unended: Sequence[str]) -> Interrupted:
+        """Return what ended the suite, with what may be left of its runs."""
+        with suppress(queue.Empty):
+            while True:
+                event = self._events.get_nowait()
+                if isinstance(event, Interrupted) and event is not reason:
+                    return event  # which names the container
+        if not unended:
+            return reason
+        stopped, runs = str(reason).partition(";")[0], " and of ".join(unended)
+        return Interrupted(
+            f"{stopped}. The run of {runs} did not end in time; see what is left with: docker ps "
+            "--filter label=morocco",
+            reason.signal_number,
+        )
 
     def _start(self, lane: Lane) -> None:
         thread = threading.Thread(target=self._work, args=(lane,), name=lane.name, daemon=True)
@@ -228,13 +251,20 @@ class Suite:
             raise event
         self._threads.pop(event).join()
 
-    def _end(self, reason: BaseException) -> None:
+    def _end(self, reason: BaseException) -> list[str]:
+        """Stop all lanes, and return those whose runs have not ended in time."""
         self._backlog.stop()
         stopped = reason if isinstance(reason, Exception) else Exception(str(reason))
         for name in self._threads:
             self._lanes[name].stop(stopped)
-        for thread in self._threads.values():
-            thread.join()
+        return [
+            name
+            for name, thread in self._threads.items()
+            if not patience.wait_for(thread, _END, partial(self._tell_wait, name))
+        ]
+
+    def _tell_wait(self, lane: str, how_long: str) -> None:
+        self._display.warn(None, f"Waiting for the run of {lane} to end{how_long}.")
 
     def _work(self, lane: Lane) -> None:
         """Do runs on a lane until there are none left or the lane is lost."""

@@ -9,7 +9,7 @@ import struct
 import threading
 import time
 import uuid
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import suppress
 from datetime import datetime
 from typing import Any
@@ -40,6 +40,7 @@ from morocco.targets.options import (
     limit_memory,
     parse_env,
 )
+from morocco.targets.patience import Limits, OnWait, patience
 from morocco.targets.target import (
     Channel,
     Exit,
@@ -56,6 +57,9 @@ _ENGINE_TIME = re.compile(r"([\d-]+T[\d:]+)(\.\d+)?(Z|[+-]\d\d:\d\d)")
 _CAPABILITIES = ("CHOWN", "DAC_OVERRIDE", "FOWNER")
 """What root needs to use and unpack files of other owners inside the container; no others."""
 _TMPFS = "rw,exec,nosuid,nodev,mode=1777"  # some libraries compile and load code there
+_KILL = Limits(usual=10, stopped=5)
+_REMOVE = Limits(usual=600, stopped=20)
+"""A healthy engine takes a second; one with a slow disk, half a minute."""
 _CHANNELS: dict[int, Channel] = {1: "stdout", 2: "stderr"}
 
 
@@ -117,13 +121,14 @@ class ContainerTarget:
         options: RunOptions,
         gpus: Sequence[tuple[int, str]],
         on_pull: OnPull,
+        on_wait: OnWait = lambda _: None,
     ) -> None:
         """`gpus` are the (index, UUID) of the GPUs that are handed to the container."""
         self._image = image
         self._arguments = list(arguments)
         self._options = options
         self._gpus = list(gpus)
-        self._on_pull = on_pull
+        self._on_pull, self._on_wait = on_pull, on_wait
         self._memory = _limit_memory(options.container.memory)
         # Chosen here, so that the container can be removed even if `create` never answers.
         self._name = f"morocco-{uuid.uuid4().hex[:12]}"
@@ -131,6 +136,8 @@ class ContainerTarget:
         self._attached: AttachedStreams | None = None
         self._launched: Launch | None = None
         self._killed = threading.Event()
+        self._silent = False
+        """Whether the engine left a request to end the container unanswered."""
         self.identity = Identity(image)
 
     def __enter__(self) -> ContainerTarget:
@@ -298,8 +305,19 @@ class ContainerTarget:
             return
         if self._launched is not None:
             self._launched.cancel()
+        if not self._silent:  # or it would be waited for again
+            self._silent = not self._wait_for("kill", self._send_kill, _KILL)
+
+    def _send_kill(self) -> None:
         with suppress(APIError, RequestException):
             self._client.api.kill(self._name)
+
+    def _wait_for(self, what: str, call: Callable[[], None], limits: Limits) -> bool:
+        """Call the engine and return whether it has answered in time."""
+        thread = threading.Thread(target=call, name=what, daemon=True)
+        thread.start()
+        waiting = f"Waiting for the engine to {what} the container {self._name}"
+        return patience.wait_for(thread, limits, lambda left: self._on_wait(f"{waiting}{left}."))
 
     @property
     def _streams(self) -> AttachedStreams:
@@ -320,23 +338,44 @@ class ContainerTarget:
         return self._connected
 
     def _remove(self, client: DockerClient) -> None:
-        try:
-            client.api.remove_container(self._name, v=True, force=True)
-        except NotFound:
-            pass
-        except APIError as error:
-            raise EngineError(
-                f"Cannot remove the container: {root_cause(error).rstrip('.')}. Remove it with: "
-                f"docker rm -f {self._name}"
-            ) from None
-        except RequestException as error:
-            raise EngineError(
-                f"The connection to the Docker engine is lost ({root_cause(error)}). The container "
-                "may still exist; once the engine is running again, remove it with: "
-                f"docker rm -f {self._name}"
-            ) from None
-        finally:
-            client.close()
+        failed: list[EngineError] = []
+
+        def remove() -> None:
+            try:
+                remove_container(client, self._name)
+            except EngineError as error:
+                failed.append(error)
+            finally:
+                client.close()
+
+        if not self._wait_for("remove", remove, _REMOVE):
+            failed.append(
+                EngineError(
+                    "The engine does not answer. The container may still exist; once the engine is "
+                    f"running again, remove it with: docker rm -f {self._name}"
+                )
+            )
+        if failed:
+            raise failed[0]
+
+
+def remove_container(client: DockerClient, name: str) -> None:
+    """Kill and remove a container, if it exists; raises EngineError, which tells how to do it."""
+    try:
+        client.api.remove_container(name, v=True, force=True)
+    except NotFound:
+        pass
+    except APIError as error:
+        raise EngineError(
+            f"Cannot remove the container: {root_cause(error).rstrip('.')}. Remove it with: "
+            f"docker rm -f {name}"
+        ) from None
+    except RequestException as error:
+        raise EngineError(
+            f"The connection to the Docker engine is lost ({root_cause(error)}). The container "
+            "may still exist; once the engine is running again, remove it with: "
+            f"docker rm -f {name}"
+        ) from None
 
 
 def _limit_memory(given: str | None) -> dict[str, Any]:

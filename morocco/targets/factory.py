@@ -8,13 +8,21 @@ from collections.abc import Sequence
 from morocco.errors import DataError
 from morocco.hardware.gpu import Gpus
 from morocco.targets.options import RunOptions, parse_env
+from morocco.targets.patience import OnWait
 from morocco.targets.target import EXEC_PREFIX, OnPull, Target, is_process
 
 
 def make_target(
-    spec: str, batch_size: int, options: RunOptions, gpus: Gpus, on_pull: OnPull
+    spec: str,
+    batch_size: int,
+    options: RunOptions,
+    gpus: Gpus,
+    on_pull: OnPull,
+    on_wait: OnWait = lambda _: None,
 ) -> Target:
     """Return a container or a bare process, not started yet.
+
+    `on_pull` follows the pull of an image; `on_wait` is told of what is waited for long.
 
     Raises TargetError for a malformed command, DataError for what cannot be an image name.
     """
@@ -25,7 +33,7 @@ def make_target(
 
     check_image_name(spec)
     devices = [(info.index, info.uuid) for info in gpus.infos]
-    return ContainerTarget(spec, arguments, options, devices, on_pull)
+    return ContainerTarget(spec, arguments, options, devices, on_pull, on_wait)
 
 
 def _make_process(spec: str, arguments: Sequence[str], options: RunOptions, gpus: Gpus) -> Target:

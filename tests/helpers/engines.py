@@ -45,11 +45,15 @@ class SlowEngine:
         *,
         late: Literal["request", "answer"] = "request",
     ) -> None:
-        """Delay what has `request` in its path; a stream passes freely once it is open."""
+        """Delay what has `request`, or one of several with | between, in its path.
+
+        A stream passes freely once it is open.
+        """
         self.address = f"unix://{folder}/slow.sock"
         self.asked = threading.Event()
         """Set once the request has arrived."""
-        self._request = re.compile(rb"(?:GET|POST|DELETE) \S*" + re.escape(request.encode()))
+        names = "|".join(map(re.escape, request.split("|")))
+        self._request = re.compile(rf"(?:GET|POST|DELETE) \S*(?:{names})".encode())
         self._delay, self._late = delay, late
         self._server = socket.socket(socket.AF_UNIX)
         self._server.bind(f"{folder}/slow.sock")

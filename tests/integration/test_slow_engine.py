@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import signal
+import time
 from pathlib import Path
 from typing import Any, Literal
 
@@ -91,3 +93,28 @@ def test_a_container_that_ends_before_the_engine_tells_its_process_was_not_read(
         (warning,) = bench(image, "-o", log, env=env).succeeds().warnings
     assert "not at all" in warning
     assert read_record(log)["peaks"]["ram"] is None
+
+
+HUNG = "/kill|?v=True"
+"""What ends a container, and what removes it."""
+
+
+def test_a_hung_engine_is_told_and_a_second_signal_ends_the_wait(
+    command_image: Command, bench: Bench, log: Path, tmp_path: Path
+) -> None:
+    image = command_image("sh", "-c", "cat; sleep 60")
+    with SlowEngine(tmp_path, HUNG, 3) as engine:
+        env = {"DOCKER_HOST": engine.address}
+        with bench.start(image, "-o", log, env=env) as run:
+            run.wait_until_sampled(log)
+            run.send(signal.SIGTERM)
+            assert run.process.stderr
+            told = run.process.stderr.readline().decode()
+            asked_again = time.monotonic()
+            run.send(signal.SIGINT)
+            error = run.finish().fails(143)
+        assert time.monotonic() - asked_again < 2
+    assert "Waiting for the engine to kill the container morocco-" in told
+    assert error.startswith("Stopped by SIGTERM. The engine does not answer.")
+    assert "docker rm -f morocco-" in error
+    assert read_failed_record(log)["failure"]["kind"] == "Interrupted"
