@@ -27,7 +27,7 @@ train() { # model options...
 }
 
 build() { # image task models
-  docker build --build-arg TASK="$2" --build-arg MODELS="$3" --tag "$1" "$tfidf" \
+  docker build --force-rm --build-arg TASK="$2" --build-arg MODELS="$3" --tag "$1" "$tfidf" \
     >"$out/build.log" 2>&1 || { cat "$out/build.log" >&2; exit 1; }
 }
 

@@ -100,7 +100,7 @@ def _arguments(choice: Build, task: Task) -> Iterator[str]:
 
 def _build(context: Sequence[tuple[Path, str]], options: Sequence[str]) -> None:
     """Build from these files alone, without other tasks and models."""
-    command = [_find_docker(), "build", *options, "-"]
+    command = [_find_docker(), "build", "--force-rm", *options, "-"]  # no container after a failure
     process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=sys.stderr.fileno())
     assert process.stdin
     with process, suppress(BrokenPipeError), process.stdin as stream:  # docker prints the reason

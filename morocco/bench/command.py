@@ -14,7 +14,16 @@ from morocco.errors import OutputError
 from morocco.targets.options import CONTAINER_OPTIONS, MAX_PIDS, OOM_SCORE, build_run_options
 from morocco.targets.target import is_process
 from morocco.tasks import complete_task
-from morocco.util.params import PATH, Duration, Limit, MemoryLimit, MemorySize, Number, Variable
+from morocco.util.params import (
+    PATH,
+    Duration,
+    Limit,
+    MemoryLimit,
+    MemorySize,
+    Number,
+    TargetName,
+    Variable,
+)
 
 _Command = TypeVar("_Command", bound=Callable[..., Any])
 _SHAPING = (
@@ -83,7 +92,7 @@ def refuse_container_options(ctx: click.Context, target: str) -> None:
 
 
 @click.command()
-@click.argument("target")
+@click.argument("target", type=TargetName())
 @click.argument("data_dir", type=PATH)
 @click.argument("task", shell_complete=complete_task)
 @click.option("--input-size", type=click.IntRange(min=1), default=10_000, help="Records to feed.")

@@ -13,7 +13,7 @@ from morocco.bench.run import Progress
 from morocco.logs.record import RunRecord
 from morocco.logs.samples import Sample
 from morocco.targets.target import PullEvent
-from morocco.util.text import format_elapsed
+from morocco.util.text import format_elapsed, indent_lines, make_printable
 from morocco.util.units import GIB, plural
 
 if TYPE_CHECKING:
@@ -49,11 +49,11 @@ class RunDisplay:
 
     def warn(self, message: str) -> None:
         """Print a warning on a line of its own."""
-        self._print(f"morocco: warning: {message}\n")
+        self._print(f"morocco: warning: {indent_lines(make_printable(message))}\n")
 
     def say(self, message: str) -> None:
         """Print a line, unless quiet."""
-        self._print("" if self._quiet else message + "\n")
+        self._print("" if self._quiet else make_printable(message) + "\n")
 
     def pull(self, event: PullEvent) -> None:
         """Show how far the pull of an image has come."""
@@ -138,10 +138,10 @@ class _PullBars:
         if self._bars is None or not event.layer or not event.total:
             return
         if event.layer not in self._layers:
-            self._layers[event.layer] = self._bars.add_task(event.status, total=event.total)
+            self._layers[event.layer] = self._bars.add_task("", total=event.total)
         self._bars.update(
             self._layers[event.layer],
-            description=f"{event.layer} {event.status}",
+            description=make_printable(f"{event.layer} {event.status}"),
             completed=event.current,
             total=event.total,
             refresh=True,
@@ -156,7 +156,7 @@ def _start_bars() -> Bars:
     from rich.console import Console
     from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TransferSpeedColumn
 
-    text = TextColumn("{task.description}")
+    text = TextColumn("{task.description}", markup=False)
     columns = (text, BarColumn(), DownloadColumn(), TransferSpeedColumn())
     bars = Progress(*columns, console=Console(stderr=True), transient=True)
     bars.start()

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from morocco.util.params import PATH, warn
+from morocco.util.params import PATH, print_text, warn
 
 
 @click.command()
@@ -28,4 +28,4 @@ def plot(paths: tuple[Path, ...], image: Path) -> None:
     collection = collect_logs(paths)
     warn(*collection.remarks)
     for path in draw(collection, image):
-        click.echo(path)
+        print_text(path)

@@ -34,13 +34,16 @@ PANELS = (
     Panel("GPU use", "%", "gpu_usage", 0.01, least=100, jumps=True),
     Panel("GPU RAM", "GB", "gpu_ram", GIB, least=0, jumps=False),
 )
+_MAX_READINGS = 100_000
+"""Nine hours of readings; a picture has far fewer columns."""
 Curve = Sequence[tuple[Seconds, float]]
 """Seconds since the start of the run, and readings in the unit of the panel; NaN is a gap."""
 
 
 def build_curve(log: Log, panel: Panel) -> Curve:
-    """Return all readings of a panel."""
-    times, values = log.columns["timestamp"], log.columns[panel.key]
+    """Return the readings of a panel, not all of those of a log with a million lines."""
+    step = len(log.samples) // _MAX_READINGS + 1
+    times, values = log.columns["timestamp"][::step], log.columns[panel.key][::step]
     start, scale = times[0], panel.scale
     return [(time - start, value / scale) for time, value in zip(times, values, strict=True)]
 

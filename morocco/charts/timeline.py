@@ -205,7 +205,8 @@ def _draw_ends(axes: Axes, row: int, group: SizeGroup) -> None:
     """Draw a dot where each run ends, and a bar at their median."""
     axes.axhline(row, color=GRID, lw=0.8)
     axes.vlines(group.run_time, row - 0.4, row + 0.4, color=group.colour, lw=2)
-    full = [run.run_time for run in group.runs if run not in group.empty]
+    names = {run.name for run in group.empty}
+    full = [run.run_time for run in group.runs if run.name not in names]
     empty = [run.run_time for run in group.empty]
     axes.plot(full, [row] * len(full), "o", ms=6, mfc=group.colour, mec="white", mew=0.8)
     axes.plot(empty, [row] * len(empty), "o", ms=5, mfc="white", mec=group.colour)
@@ -265,10 +266,10 @@ def _say_empty(axes: Axes, panel: Panel, picture: Picture) -> None:
 def _draw_group(axes: Axes, panel: Panel, group: SizeGroup, picture: Picture) -> None:
     """Draw the curve of each run, and label the outliers at its end."""
     legible = 0.05 * axes.get_ylim()[1]  # a label on the axis itself would not be legible
-    ends = []
+    ends, outliers = [], {run.name for run in group.outliers}
     for run in group.runs:
         end = _draw_run(axes, panel, run, group.colour, picture)
-        if end and end.height > legible and run in group.outliers:
+        if end and end.height > legible and run.name in outliers:
             ends.append(end)
             axes.plot(end.time, end.height, "o", ms=3, color=group.colour)
     # Raised above curves that go on: a hidden piece would look like a gap.

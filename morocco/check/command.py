@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from morocco.util.params import PATH, warn
+from morocco.util.params import PATH, print_text, warn
 from morocco.util.units import plural
 
 if TYPE_CHECKING:
@@ -36,7 +36,7 @@ def check(ctx: click.Context, paths: tuple[Path, ...], profile: Path | None, for
     from morocco.check.render import render
 
     checked = _judge(paths, profile)
-    click.echo(render(checked, form), nl=False)
+    print_text(render(checked, form), nl=False)
     ctx.exit(0 if checked.valid else 1)
 
 
@@ -75,9 +75,9 @@ def pack(
         _require_valid(paths, profile)
     packed = pack_logs(paths, output)
     warn(*packed.remarks)
-    click.echo(f"{plural(packed.logs, 'log')}, {plural(packed.records, 'record')}", err=True)
+    print_text(f"{plural(packed.logs, 'log')}, {plural(packed.records, 'record')}", err=True)
     if not is_special(output):  # which may be stdout
-        click.echo(output)
+        print_text(output)
 
 
 def _require_valid(paths: tuple[Path, ...], profile: Path | None) -> None:
@@ -85,7 +85,7 @@ def _require_valid(paths: tuple[Path, ...], profile: Path | None) -> None:
     from morocco.errors import InvalidSubmission
 
     checked = _judge(paths, profile)
-    click.echo(render_text(checked, brief=True), err=True, nl=False)
+    print_text(render_text(checked, brief=True), err=True, nl=False)
     if not checked.valid:
         raise InvalidSubmission(
             "Nothing was packed. Fix what says NO above, or pack as is with --no-check."

@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from itertools import count, islice, pairwise
+from dataclasses import dataclass
+from functools import partial
+from itertools import chain, count, islice, pairwise
+from math import floor
+from operator import sub
 
 from morocco.check.context import CheckContext
 from morocco.check.rule import REMEASURE, RERUN, Detail, name_file, rule
 from morocco.logs.log import INIT_SIZE, Log, Size, group_by_size, group_by_task
 from morocco.logs.record import RunRecord
+from morocco.logs.samples import KEYS
 from morocco.stats.anomalies import compute_period, has_reading
 from morocco.util.units import Seconds, plural
 
@@ -70,14 +75,12 @@ def tasks(context: CheckContext) -> Iterator[Detail]:
 )
 def sizes(context: CheckContext) -> Iterator[Detail]:
     asked = context.profile.long_sizes
-    for model in context.models:
-        logs: list[Log] = []
-        for (of_model, _), task in context.tasks.items():
-            if of_model == model and (asked or len(task.groups) > 1):
-                logs += (log for group in task.groups for log in group.long.logs)
-        others = [log for log in logs if log.path.size not in asked]
-        if others:
-            yield Detail.about(others)
+    others: dict[str, list[Log]] = {model: [] for model in context.models}
+    for (model, _), task in context.tasks.items():
+        if asked or len(task.groups) > 1:
+            logs = (log for group in task.groups for log in group.long.logs)
+            others[model] += (log for log in logs if log.path.size not in asked)
+    yield from (Detail.about(of_model) for of_model in others.values() if of_model)
 
 
 @rule("NO", good="every log can be read", bad="these logs cannot be read")
@@ -105,8 +108,8 @@ def cadence(context: CheckContext) -> Iterator[Detail]:
         period = compute_period(log)
         if period is None:
             continue
-        lines = enumerate(pairwise(log.samples), start=2)
-        gap, line = max((after.timestamp - before.timestamp, at) for at, (before, after) in lines)
+        moments = log.columns["timestamp"]
+        gap, line = max(zip(map(sub, moments[1:], moments), count(2), strict=False))
         if gap > max(context.profile.thresholds.gap_periods * period, GAP_FLOOR):
             what = f"{gap:.2f} s before line {line}, {gap / period:.1f} periods"
             yield Detail.about([log], what)
@@ -142,6 +145,10 @@ SAME_STEP: Seconds = 0.0005
 """Adding a number to all timestamps changes the steps between them by far less than this."""
 DISTINCT_LINES = 10
 """This many different lines of readings are never the same in two runs."""
+MAX_STEPS = 2_000_000
+"""Compared among logs of equal readings; bounds the time that a forged zip can take."""
+_STEPS_OF_A_COMPARISON = 50
+"""What it costs in addition."""
 TOUCHING: Seconds = 0.1
 """The machine's clock may be adjusted between two runs."""
 MAX_CONCURRENT = 500
@@ -152,32 +159,59 @@ MAX_CONCURRENT = 500
 def copies(context: CheckContext) -> Iterator[Detail]:
     """Judge byte-for-byte copies, and copies that were shifted in time."""
     by_digest: dict[str, Log] = {}
-    by_readings: dict[bytes, list[Log]] = {}
+    shelves = _Shelves()
     digests = {entry.name: entry.digest for entry in context.submission.entries}
     for log in context.logs:
         first = by_digest.setdefault(digests[log.name], log)
-        alike = by_readings.setdefault(log.fingerprint, [])
+        original = shelves.find_original(log)
         if first is not log:
             yield Detail.about([log], f"same file as {_name_beside(first, log)}")
-        else:
-            original = next((other for other in alike if _is_shifted(log, other)), None)
-            if original is not None:
-                yield Detail.about([log], f"same readings as {_name_beside(original, log)}")
-            alike.append(log)
+        elif original is not None:
+            yield Detail.about([log], f"same readings as {_name_beside(original, log)}")
 
 
-def _is_shifted(log: Log, other: Log) -> bool:
-    """Tell whether logs with equal readings are copies: many distinct lines, or equal steps."""
-    lines: set[tuple[object, ...]] = set()
-    for sample in log.samples:  # not all at once: a log may have millions
-        lines.add(sample[1:])
+class _Shelves:
+    """The logs that were looked at, where a copy that was shifted in time finds its original."""
+
+    def __init__(self) -> None:
+        self._telling: dict[bytes, Log] = {}
+        """The first log of these readings, if so many of them never come twice."""
+        self._dull: dict[tuple[bytes, int], list[Log]] = {}
+        """All others, by readings and run time."""
+        self._steps_left = MAX_STEPS
+
+    def find_original(self, log: Log) -> Log | None:
+        """Return the log of which this is a copy; keep it for the next ones."""
+        readings = log.fingerprint
+        if readings in self._telling or _has_many_lines(log):
+            original = self._telling.setdefault(readings, log)
+            return None if original is log else original
+        if len(log.samples) < 3:
+            return None
+        shelf = floor(log.run_time / SAME_STEP)
+        near = (self._dull.get((readings, shelf + off), []) for off in (-1, 0, 1))
+        most = self._steps_left // (_STEPS_OF_A_COMPARISON + len(log.samples))
+        candidates = list(islice(chain(*near), most))
+        self._steps_left -= len(candidates) * (_STEPS_OF_A_COMPARISON + len(log.samples))
+        self._dull.setdefault((readings, shelf), []).append(log)
+        return next(filter(partial(_has_equal_steps, log), candidates), None)
+
+
+def _has_equal_steps(log: Log, other: Log) -> bool:
+    times = (pairwise(of.columns["timestamp"]) for of in (log, other))
+    return all(abs((b - a) - (d - c)) < SAME_STEP for (a, b), (c, d) in zip(*times, strict=True))
+
+
+def _has_many_lines(log: Log) -> bool:
+    """Tell whether a log has so many different lines of readings that no other run has the same."""
+    lines: set[tuple[int, ...]] = set()
+    # As bits, for NaN differs from itself; not all at once, for a log may have a million lines.
+    bits = (memoryview(log.columns[key]).cast("B").cast("Q") for key in KEYS[1:])
+    for line in zip(*bits, strict=True):
+        lines.add(line)
         if len(lines) >= DISTINCT_LINES:
             return True
-    steps = zip(pairwise(log.samples), pairwise(other.samples), strict=True)
-    return len(log.samples) > 2 and all(
-        abs((b.timestamp - a.timestamp) - (d.timestamp - c.timestamp)) < SAME_STEP
-        for (a, b), (c, d) in steps
-    )
+    return False
 
 
 @rule(
@@ -188,42 +222,54 @@ def _is_shifted(log: Log, other: Log) -> bool:
 )
 def overlap(context: CheckContext) -> Iterator[Detail]:
     """Judge each run that starts before another one has ended."""
-    running: list[tuple[Seconds, Log]] = []
-    for log in sorted(context.logs, key=lambda log: (log.samples[0].timestamp, log.name)):
-        start, end = log.samples[0].timestamp, log.samples[-1].timestamp
-        if end - start <= TOUCHING:
+    running: list[_Placed] = []
+    logs = sorted(context.logs, key=lambda log: (log.samples[0].timestamp, log.name))
+    for run in (_Placed.of(log, context.records.get(log.name)) for log in logs):
+        if run.end - run.start <= TOUCHING:
             continue
-        running = [run for run in running if run[0] - start > TOUCHING]
-        beside = next((run for run in running if _may_share_machine(log, run[1], context)), None)
+        running = [other for other in running if other.end - run.start > TOUCHING]
+        beside = next(filter(run.may_share_machine, running), None)
         if beside is not None:
-            shared = min(beside[0], end) - start
-            yield Detail.about([log], f"{shared:.1f} s beside {_name_beside(beside[1], log)}")
-        running = [*running[1 - MAX_CONCURRENT :], (end, log)]
+            shared = min(beside.end, run.end) - run.start
+            yield Detail.about(
+                [run.log], f"{shared:.1f} s beside {_name_beside(beside.log, run.log)}"
+            )
+        running = [*running[1 - MAX_CONCURRENT :], run]
 
 
-def _may_share_machine(log: Log, other: Log, context: CheckContext) -> bool:
-    """Tell whether two simultaneous runs may have shared a machine, or a GPU of it.
+@dataclass(frozen=True)
+class _Placed:
+    """When and where a run took place, as far as it is known."""
 
-    Without records, runs of different models count as run elsewhere: their authors may well have
-    measured at the same time.
-    """
-    one, two = context.records.get(log.name), context.records.get(other.name)
-    same_host = False
-    if one and two:
-        if _differ(one.host.name, two.host.name) or _differ(one.machine, two.machine):
+    log: Log
+    start: Seconds
+    end: Seconds
+    host: str = ""
+    machine: str = ""
+    gpus: frozenset[str] = frozenset()
+    """Their UUIDs."""
+
+    @classmethod
+    def of(cls, log: Log, record: RunRecord | None) -> _Placed:
+        times = log.samples[0].timestamp, log.samples[-1].timestamp
+        if record is None:
+            return cls(log, *times)
+        gpus = frozenset(gpu.uuid for gpu in record.gpus or () if gpu.uuid)
+        return cls(log, *times, record.host.name, record.machine or "", gpus)
+
+    def may_share_machine(self, other: _Placed) -> bool:
+        """Tell whether two simultaneous runs may have shared a machine, or a GPU of it.
+
+        Where records do not say, runs of different models count as run elsewhere: their authors
+        may well have measured at the same time.
+        """
+        if self.host and other.host and self.host != other.host:
             return False
-        if _uuids(one) and _uuids(two):
-            return not _uuids(one).isdisjoint(_uuids(two))
-        same_host = bool(one.host.name) and one.host.name == two.host.name
-    return log.model == other.model or same_host
-
-
-def _differ(one: str | None, two: str | None) -> bool:
-    return bool(one and two and one != two)
-
-
-def _uuids(record: RunRecord) -> set[str]:
-    return {gpu.uuid for gpu in record.gpus or () if gpu.uuid}
+        if self.machine and other.machine and self.machine != other.machine:
+            return False
+        if self.gpus and other.gpus:
+            return not self.gpus.isdisjoint(other.gpus)
+        return self.log.model == other.log.model or bool(self.host and self.host == other.host)
 
 
 def _name_beside(log: Log, other: Log) -> str:

@@ -14,12 +14,12 @@ from morocco.check.rule import REMEASURE, Detail, rule
 from morocco.logs.log import Log, group_by_size, group_by_task
 from morocco.logs.record import RunRecord
 from morocco.stats.anomalies import (
-    compute_first_ram,
     find_late,
     find_short_work,
     find_slow_starts,
     find_spread,
 )
+from morocco.stats.grouping import Group
 from morocco.util.units import Bytes, Seconds, format_bytes
 
 BUSY_END = 0.05
@@ -34,12 +34,13 @@ _MAX_READINGS = 100_000
     bad="the clock started after the task had loaded, so the speed is too high",
 )
 def late_clock(context: CheckContext) -> Iterator[Detail]:
-    for model in context.models:
-        groups = [group for group in context.groups if group.long.logs[0].model == model]
+    of_model: dict[str, list[Group]] = {model: [] for model in context.models}
+    for group in context.groups:
+        of_model[group.long.logs[0].model].append(group)
+    for groups in of_model.values():
         late = [log for group in groups for log in find_late(group)]
         if late:
-            firsts = (compute_first_ram(group.init.logs) for group in groups)
-            inits = [ram for ram in firsts if ram is not None]
+            inits = [ram for group in groups if (ram := group.init.first_ram) is not None]
             longs = [ram for log in late if (ram := log.samples[0].ram) is not None]
             what = f"{_format_range(longs)} at the first line, 1_1 runs {_format_range(inits)}"
             yield Detail.about(late, what)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from morocco.util.params import PATH
+from morocco.util.params import PATH, TargetName, print_text
 
 if TYPE_CHECKING:
     from morocco.doctor.finding import Format
@@ -17,7 +17,7 @@ _WIDEST = 100
 
 
 @click.command()
-@click.argument("target", required=False)
+@click.argument("target", type=TargetName(), required=False)
 @click.option(
     "--logs",
     type=PATH,
@@ -50,8 +50,8 @@ def doctor(ctx: click.Context, target: str | None, logs: Path, gpus: str, form: 
     width = min(_WIDEST, shutil.get_terminal_size().columns)
     findings = []
     for finding in examine(list(targets), logs, gpus):
-        click.echo(render(finding, form, width))
+        print_text(render(finding, form, width))
         findings.append(finding)
     if form == "text":
-        click.echo(summarise(findings))
+        print_text(summarise(findings))
     ctx.exit(1 if any(finding.state == "bad" for finding in findings) else 0)

@@ -8,29 +8,35 @@ import struct
 import zipfile
 import zlib
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from io import BufferedReader
 from itertools import pairwise
-from pathlib import Path
-from typing import BinaryIO, cast
+from pathlib import Path, PurePath
+from typing import BinaryIO, NoReturn, cast
 
 from morocco.errors import DataError
 from morocco.logs.log import MAX_LINE, LogPath, read_lines
 from morocco.util.units import Bytes, format_bytes
 
 MAX_ENTRIES = 10_000
+MAX_CELLS = 10_000
+"""Models x tasks: what is reported of a zip grows with them, not with its logs."""
 MAX_UNPACKED: Bytes = 256 * 2**20
 MAX_RATIO = 200
 """Logs unpack to 3 to 45 times their size, a zip bomb to 1032 times."""
 MAX_HELD: Bytes = 144 * 10**6
-"""Memory for entries, lines and records: 3.4 million lines, 300 hours of samples."""
+"""Memory for entries, lines and records: 1.5 million lines, 140 hours of samples."""
 _ENTRY_COST: Bytes = 2000
-_LINE_COST: Bytes = 42
+_LINE_COST: Bytes = 96
+"""Twice what it takes: two million lines would take too long."""
 _VALUE_COST: Bytes = 100
 _MAX_DIRECTORY: Bytes = 4 * 2**20
 """zipfile reads all names before they can be counted: 400 bytes an entry."""
 
+_MAX_PATH: Bytes = 4096
+_MAX_NAME: Bytes = 255
+"""Of Linux: of a path, and of each of its parts."""
 _NAMES_SHOWN = 3
 _HEADER_SIZE: Bytes = 30
 _ENCRYPTED = 0x1
@@ -77,7 +83,9 @@ class Archive:
         """Yield the lines of a log; OSError if they cannot be unpacked."""
         with self._open(name) as file:
             for line in read_lines(file):
-                self._hold(_LINE_COST)
+                self._left -= _LINE_COST
+                if self._left < 0:
+                    self._refuse()
                 yield line
 
     def read(self, name: str, limit: Bytes) -> bytes:
@@ -85,7 +93,9 @@ class Archive:
         with self._open(name) as file:
             content = file.read(limit)
         values = sum(map(content.count, (b"[", b"{", b",", b":")))
-        self._hold(len(content) + _VALUE_COST * values)
+        self._left -= len(content) + _VALUE_COST * values
+        if self._left < 0:
+            self._refuse()
         return content
 
     @contextmanager
@@ -97,13 +107,11 @@ class Archive:
         except _ZIP_ERRORS as error:
             raise OSError(str(error)) from None
 
-    def _hold(self, size: Bytes) -> None:
-        """Count the memory taken: short lines need more of it than they do in the archive."""
-        self._left -= size
-        if self._left < 0:
-            limit = format_bytes(MAX_HELD)
-            fault = f"has more lines and records than fit in {limit} of memory"
-            raise ArchiveRefused(self._path, fault)
+    def _refuse(self) -> NoReturn:
+        """Refuse lines and records that take more memory than they do in the archive."""
+        limit = format_bytes(MAX_HELD)
+        fault = f"has more lines and records than fit in {limit} of memory"
+        raise ArchiveRefused(self._path, fault)
 
 
 def is_archive(path: Path) -> bool:
@@ -160,6 +168,11 @@ def _read_end(file: BinaryIO, name: Path) -> tuple[int, Bytes]:
     return count, start
 
 
+def _is_endless(entry: zipfile.ZipInfo) -> bool:
+    path = entry.filename.encode(errors="surrogatepass")
+    return len(path) > _MAX_PATH or max(map(len, path.split(b"/"))) > _MAX_NAME
+
+
 def _is_roundabout(entry: zipfile.ZipInfo) -> bool:
     return not {"", ".", ".."}.isdisjoint(entry.filename.removesuffix("/").split("/"))
 
@@ -177,6 +190,7 @@ def _is_bomb(entry: zipfile.ZipInfo) -> bool:
 _ENTRY_RULES: tuple[tuple[str, Callable[[zipfile.ZipInfo], bool]], ...] = (
     ("has two names", lambda entry: entry.filename != entry.orig_filename),
     ("has a name that cannot be printed", lambda entry: not entry.filename.isprintable()),
+    ("has a longer path than a disk can hold", _is_endless),
     ("is an absolute path", lambda entry: bool(_ABSOLUTE.match(entry.filename))),
     ("has a backslash in its path", lambda entry: "\\" in entry.filename),
     ("has `..` or an empty part in its path", _is_roundabout),
@@ -194,6 +208,7 @@ def _check_entries(entries: Sequence[zipfile.ZipInfo], directory: Bytes) -> Iter
     counts = Counter(entry.filename for entry in entries)
     yield from _format_fault("occurs twice", [name for name in counts if counts[name] > 1])
     logs = {name for name in counts if LogPath.parse(name)}
+    yield from _count_cells(logs)
     known = {*logs, *(name.removesuffix("l") for name in logs)}
     foreign = [name for name in counts if name not in known and not name.endswith("/")]
     yield from _format_fault("is neither a log nor the record of one", foreign)
@@ -203,6 +218,13 @@ def _check_entries(entries: Sequence[zipfile.ZipInfo], directory: Bytes) -> Iter
     yield from _format_fault("shares its bytes with another entry", overlaps)
     if min((entry.header_offset for entry in entries), default=0) > 0:
         yield "has other data before its first entry"
+
+
+def _count_cells(logs: Iterable[str]) -> Iterator[str]:
+    folders = {PurePath(name).parent for name in logs}
+    models, tasks = ({getattr(folder, of) for folder in folders} for of in ("parent", "name"))
+    if len(models) * len(tasks) > MAX_CELLS:
+        yield f"has {len(models):,} models x {len(tasks):,} tasks, more than {MAX_CELLS:,}"
 
 
 def _find_overlaps(entries: Sequence[zipfile.ZipInfo], directory: Bytes) -> Iterator[str]:

@@ -3,16 +3,26 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
 from functools import partial
+from itertools import pairwise, takewhile
 from pathlib import Path, PurePath
 
 from morocco.errors import DataError
 from morocco.logs.archive import Archive, is_archive, open_archive
-from morocco.logs.log import NO_PEAKS, Log, LogPath, parse_samples, read_lines
+from morocco.logs.log import (
+    NO_PEAKS,
+    Log,
+    LogError,
+    LogFault,
+    LogPath,
+    parse_samples,
+    read_lines,
+)
 from morocco.logs.record import Peaks, parse_record
+from morocco.logs.samples import Samples
 from morocco.util.units import Bytes
 
 PATTERN = "<task>/<input>_<batch>_<index>.jsonl, such as parus/2000_32_01.jsonl"
@@ -48,6 +58,13 @@ class FoundLog:
     def model_dir(self) -> str:
         """The folder that holds the task's folder."""
         return str(self.place.parent.parent)
+
+    def parse(self, lines: Iterable[bytes]) -> Samples:
+        """Return the samples on the lines of the log; LogError says what is wrong with it."""
+        if 0 in self.path.size:
+            message = "its name has a size of 0; input and batch size are 1 or more"
+            raise LogError(self.name, LogFault("unreadable", message))
+        return parse_samples(lines, self.name)
 
 
 @dataclass(frozen=True)
@@ -151,11 +168,18 @@ def _absolute(path: Path) -> Path:
 def _name_models(model_dirs: set[str]) -> dict[str, str]:
     """Name each model by its folder; if two share a name, by as much of the path as is needed."""
     names = {folder: PurePath(folder).name.removesuffix(".zip") for folder in model_dirs}
-    depth = 0
-    while len(set(names.values())) < len(names):
-        depth += 1
-        names = {folder: "/".join(PurePath(folder).parts[-depth:]) for folder in model_dirs}
+    if len(set(names.values())) < len(names):
+        parts = {folder: PurePath(folder).parts for folder in model_dirs}
+        depth = _count_shared_ends(parts.values()) + 1
+        names = {folder: "/".join(of_folder[-depth:]) for folder, of_folder in parts.items()}
     return names
+
+
+def _count_shared_ends(paths: Iterable[tuple[str, ...]]) -> int:
+    """Return how many parts at their ends any two paths have in common, at most."""
+    ordered = sorted(path[::-1] for path in paths)  # those with the same end are neighbours
+    pairs = (zip(one, two, strict=False) for one, two in pairwise(ordered))
+    return max(sum(1 for _ in takewhile(lambda ends: ends[0] == ends[1], pair)) for pair in pairs)
 
 
 @dataclass(frozen=True)
@@ -180,7 +204,7 @@ def collect_logs(paths: Sequence[Path]) -> Collection:
 
 def _read(found: FoundLog) -> Log:
     try:
-        samples = parse_samples(found.read_lines(), found.name)
+        samples = found.parse(found.read_lines())
     except OSError as error:
         raise DataError(f"Cannot read {found.name}: {error}.") from None
     return Log(found.name, found.model, found.path, samples, _read_peaks(found))

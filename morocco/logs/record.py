@@ -9,11 +9,12 @@ from dataclasses import asdict, dataclass, field, is_dataclass, replace
 from datetime import datetime, timezone
 from functools import cache
 from types import NoneType
-from typing import Any, get_args, get_origin, get_type_hints
+from typing import Any, NamedTuple, TypeVar, get_args, get_origin, get_type_hints
 
 from morocco.errors import name_cause
 from morocco.hardware.clocks import GpuClocks
 from morocco.hardware.info import GpuInfo, GpuProcess, HostInfo, Load
+from morocco.logs.samples import BOUNDS
 from morocco.targets.target import Identity
 from morocco.util.json import parse_object
 from morocco.util.units import GIB, Bytes, Seconds
@@ -187,6 +188,7 @@ def to_utc(timestamp: Seconds) -> str:
     return datetime.fromtimestamp(timestamp, timezone.utc).isoformat(timespec="microseconds")
 
 
+_Number = TypeVar("_Number", int, float)
 _MAX_TEXT = 200
 _MAX_COMMAND = 128 * 1024
 """The longest argument on Linux: `suite` compares targets to their last character."""
@@ -205,31 +207,61 @@ _JSON_TYPES: Mapping[Any, Any] = {
 def parse_record(content: Mapping[str, Any] | bytes) -> RunRecord:
     """Return a record that anybody may have written; ValueError for bytes that are not JSON.
 
-    A field that is missing or of the wrong type is None or empty. Texts are cut to 200 characters,
-    except those of the target, and lists to 100 values.
+    A field that is missing, of the wrong type or beyond `BOUNDS` is None or empty. Texts are cut to
+    200 characters, except those of the target, and lists to 100 values.
     """
     values = parse_object(content) if isinstance(content, bytes) else content
     record: RunRecord = _read_value(values, RunRecord)
     failure = record.failure and replace(record.failure, kind=record.failure.kind or "unknown")
+    peaks = replace(
+        record.peaks,
+        ram=_keep_possible("ram", record.peaks.ram),
+        gpu_ram=_keep_possible("gpu_ram", record.peaks.gpu_ram),
+    )
+    energy = _keep_possible("energy", record.energy)
     codes = record.warning_codes
     if len(codes) != len(record.warnings):  # written before warnings had codes
         codes = tuple(GPU_IN_USE if "in use by others" in text else "" for text in record.warnings)
-    return replace(record, failure=failure, warning_codes=codes)
+    return replace(record, failure=failure, warning_codes=codes, peaks=peaks, energy=energy)
 
 
-def _read_value(value: Any, kind: Any, max_text: int = _MAX_TEXT) -> Any:
-    """Return a JSON value as the type `kind`; where it does not fit, None or empty."""
-    if NoneType in get_args(kind):
-        kind = get_args(kind)[0]  # of `kind | None`
-        if not _fits(value, kind):
-            return None
-    if is_dataclass(kind):
-        return _read_table(value if isinstance(value, dict) else {}, kind, max_text)
-    plain = get_origin(kind) or kind
-    usable = value if _fits(value, kind) else _JSON_TYPES[plain]()
-    if plain is tuple:
-        return tuple(_read_value(item, get_args(kind)[0], max_text) for item in usable[:_MAX_LIST])
-    return usable[:max_text] if plain is str else usable
+def _keep_possible(key: str, value: _Number | None) -> _Number | None:
+    """Return a reading of a record; None for one that no machine can have."""
+    return value if value is not None and BOUNDS[key].admit(value) else None
+
+
+class _Kind(NamedTuple):
+    """A type of a field."""
+
+    plain: Any
+    """A dataclass, or a key of `_JSON_TYPES`."""
+    optional: bool
+    is_table: bool
+    item: Any
+    """The type of the items of a list."""
+
+
+@cache
+def _take_apart(hint: Any) -> _Kind:
+    arguments = get_args(hint)
+    if optional := NoneType in arguments:
+        hint, arguments = arguments[0], get_args(arguments[0])  # of `hint | None`
+    plain = get_origin(hint) or hint
+    return _Kind(plain, optional, is_dataclass(plain), arguments[0] if arguments else None)
+
+
+def _read_value(value: Any, hint: Any, max_text: int = _MAX_TEXT) -> Any:
+    """Return a JSON value as the type `hint`; where it does not fit, None or empty."""
+    kind = _take_apart(hint)
+    fits = _fits(value, kind)
+    if kind.optional and not fits:
+        return None
+    if kind.is_table:
+        return _read_table(value if isinstance(value, dict) else {}, kind.plain, max_text)
+    usable = value if fits else _JSON_TYPES[kind.plain]()
+    if kind.plain is tuple:
+        return tuple(_read_value(item, kind.item, max_text) for item in usable[:_MAX_LIST])
+    return usable[:max_text] if kind.plain is str else usable
 
 
 def _read_table(table: Mapping[str, Any], kind: Any, max_text: int) -> Any:
@@ -238,10 +270,10 @@ def _read_table(table: Mapping[str, Any], kind: Any, max_text: int) -> Any:
     return kind(**{name: _read_value(table.get(name), hint, longest) for name, hint in hints})
 
 
-def _fits(value: Any, kind: Any) -> bool:
-    if is_dataclass(kind):
+def _fits(value: Any, kind: _Kind) -> bool:
+    plain = kind.plain
+    if kind.is_table:
         return value is not None  # a failure of any type is a failure
-    plain = get_origin(kind) or kind
     if isinstance(value, bool):  # an int to isinstance
         return plain is bool
     if plain in (int, float):

@@ -7,11 +7,36 @@ from array import array
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import islice
 from math import nan
-from typing import NamedTuple, overload
+from typing import Any, NamedTuple, overload
 
 from morocco.util.units import Bytes, Seconds
 
 KEYS = ("timestamp", "cpu_usage", "ram", "gpu_usage", "gpu_ram")
+
+
+class Bounds(NamedTuple):
+    """What a reading can be: 0 where that is allowed, or a number from `least` to `most`."""
+
+    least: float
+    most: float
+    says: str
+    zero: bool = True
+
+    def admit(self, value: float) -> bool:
+        """Tell whether a number is a reading that some machine may have; not a number is none."""
+        return self.least <= value <= self.most or (self.zero and value == 0)
+
+
+_BYTES = Bounds(1, 2**60, "null, 0, or bytes from 1 to 2^60")
+BOUNDS: Mapping[str, Bounds] = {
+    "timestamp": Bounds(1, 7_258_118_400, "seconds since the epoch, before the year 2200", False),
+    "cpu_usage": Bounds(0, 2**16, "null or cores from 0 to 65,536"),
+    "ram": _BYTES,
+    "gpu_usage": Bounds(0, 100, "null or a share from 0 to 1"),
+    "gpu_ram": _BYTES,
+    "energy": Bounds(1e-6, 1e15, "null, 0, or joules from 1e-6 to 1e15"),
+}
+"""Of logs and records; far beyond any machine, but no arithmetic overflows within them."""
 
 _CHUNK = 1024
 """Samples converted at a time."""
@@ -49,7 +74,7 @@ class Samples(Sequence[Sample]):
     columns: Mapping[str, array[float]]
     """By the keys of a log; NaN for what was not measured."""
 
-    def __init__(self, samples: Iterable[Sample] = ()) -> None:
+    def __init__(self, samples: Iterable[Sample | tuple[Any, ...]] = ()) -> None:
         columns = tuple(array("d") for _ in KEYS)
         rest = iter(samples)
         while chunk := list(islice(rest, _CHUNK)):

@@ -8,7 +8,7 @@ from hashlib import sha256
 from pathlib import Path
 
 from morocco.logs.discovery import MAX_RECORD, FoundLog, find_logs
-from morocco.logs.log import Log, LogError, LogFault, LogPath, parse_samples
+from morocco.logs.log import Log, LogError, LogFault, LogPath
 from morocco.logs.record import RunRecord, parse_record
 from morocco.util.units import format_bytes
 
@@ -72,7 +72,7 @@ def _load_log(found: FoundLog) -> tuple[Log | None, LogFault | None, str]:
     lines = _digest(found.read_lines(), digest.update)
     try:
         try:
-            samples = parse_samples(lines, found.name)
+            samples = found.parse(lines)
         except LogError as error:
             for _ in lines:  # the digest is that of the whole file
                 pass

@@ -49,7 +49,8 @@ from morocco.util.units import Seconds
 _MILLION = 1_000_000
 _HOUR: Seconds = 3600
 
-Cells = Mapping[Key, Cell]
+Cells = Mapping[str, Mapping[str, Cell]]
+"""By model, then by task."""
 
 
 def build_report(submission: Submission, settings: ReportSettings) -> Report:
@@ -61,19 +62,20 @@ def build_report(submission: Submission, settings: ReportSettings) -> Report:
     }
     cells, warnings = _build_cells(runs, choices, records, settings)
     models, tasks = list_models(submission), tuple(dict.fromkeys(task for _, task in runs))
+    by_model = sort_cells(cells)
     machines: dict[str, Machines] = {
         model: list_machines(records.get(log.name) for t in tasks for log in runs[model, t].logs)
         for model in models
     }
-    baseline = _resolve_baseline(settings, cells, machines)
+    baseline = _resolve_baseline(settings, by_model, machines)
     report = Report(
-        models=tuple(_summarise(model, cells, machines[model], settings) for model in models),
+        models=tuple(_summarise(model, by_model, machines[model], settings) for model in models),
         tasks=tasks,
         cells=cells,
         without=tuple(task for task in settings.without if task in tasks),
         price=settings.price,
         weights=settings.weights,
-        comparison=_compare(baseline, cells, machines, settings) if baseline else None,
+        comparison=_compare(baseline, by_model, machines, settings) if baseline else None,
         gpus=compare_gpus(runs, records, settings.clock) if settings.by_gpu else None,
     )
     if baseline and baseline is settings.baseline:
@@ -105,6 +107,14 @@ def _build_cells(
         cell = build_cell(key, runs[key], choice, estimate, records)
         cells[key] = replace(cell, score=score, cost=cost)
     return cells, stats.warnings
+
+
+def sort_cells(cells: Mapping[Key, Cell]) -> dict[str, dict[str, Cell]]:
+    """Return the cells by model, then by task."""
+    by_model: dict[str, dict[str, Cell]] = {}
+    for (model, task), cell in cells.items():
+        by_model.setdefault(model, {})[task] = cell
+    return by_model
 
 
 def compute_cost(price: float, rps: float) -> float:
@@ -163,7 +173,7 @@ def compute_adjusted_rps(rps: float, spread: float | None, failed: int, tried: i
 def _summarise(
     model: str, cells: Cells, machines: Machines, settings: ReportSettings
 ) -> ModelSummary:
-    own = {task: cell for (name, task), cell in cells.items() if name == model}
+    own = cells[model]
     means = {}
     for metric in METRICS:
         left_out = settings.without if metric in SCALED else ()
@@ -204,11 +214,8 @@ def build_baseline(model: str, cells: Cells, machines: Machines, clock: Clock) -
 
 
 def _get_readings(model: str, cells: Cells) -> dict[str, Readings]:
-    return {
-        cell.task: cell.readings
-        for cell in cells.values()
-        if cell.model == model and cell.readings is not None
-    }
+    own = cells.get(model, {})
+    return {task: cell.readings for task, cell in own.items() if cell.readings is not None}
 
 
 def _compare(

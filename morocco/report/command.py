@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from morocco.errors import DataError
-from morocco.util.params import PATH, Names, warn
+from morocco.util.params import PATH, Names, print_text, warn
 
 if TYPE_CHECKING:
     from morocco.report.model import Report
@@ -67,16 +67,16 @@ def report(**options: Any) -> None:
         write_output(path, _render(result, path.suffix.lower()), "a file")
     warn(*result.warnings)
     if parsed.output:
-        click.echo("\n".join(map(str, parsed.output)))
+        print_text("\n".join(map(str, parsed.output)))
     else:
-        click.echo(render_text(result), nl=False)
+        print_text(render_text(result), nl=False)
 
 
 def _build_report(options: ReportOptions) -> Report:
     """Build the report, and save the baseline where one was asked for."""
     from morocco.logs.submission import load_submission
     from morocco.report.baseline import write_baseline
-    from morocco.report.build import build_baseline, build_report
+    from morocco.report.build import build_baseline, build_report, sort_cells
     from morocco.report.cells import list_models, rename_models
     from morocco.report.options import choose_saved, read_names, read_settings
 
@@ -88,7 +88,7 @@ def _build_report(options: ReportOptions) -> Report:
     result = build_report(submission, settings)
     if options.save_baseline is not None:
         machines = next(model.machines for model in result.models if model.name == saved)
-        baseline = build_baseline(saved, result.cells, machines, settings.clock)
+        baseline = build_baseline(saved, sort_cells(result.cells), machines, settings.clock)
         write_baseline(options.save_baseline, baseline)
     return result
 

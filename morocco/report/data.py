@@ -10,6 +10,7 @@ from typing import Any
 
 from morocco.report.comparison import COMPARED
 from morocco.report.model import METRICS, Cell, Report
+from morocco.util.text import guard_cells
 
 FORMAT = 1
 _OF_ESTIMATE = ("input_size", "batch_size", "runs", "init_runs", "rps_low", "rps_high")
@@ -22,7 +23,7 @@ def render_csv(report: Report) -> str:
     text = StringIO()
     writer = csv.DictWriter(text, fieldnames=list(rows[0]), lineterminator="\n")
     writer.writeheader()
-    writer.writerows(rows)
+    writer.writerows(map(guard_cells, rows))
     return text.getvalue()
 
 

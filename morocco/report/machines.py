@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from statistics import fmean
 from typing import NamedTuple
@@ -47,8 +48,7 @@ def name_gpus(record: RunRecord | None) -> str:
     """Return the product name of the GPUs of a run: "2 x Tesla V100"."""
     if record is None or record.gpus is None:
         return _UNKNOWN_GPU
-    names = [gpu.name or _UNKNOWN_GPU for gpu in record.gpus]
-    counts = {name: names.count(name) for name in names}
+    counts = Counter(gpu.name or _UNKNOWN_GPU for gpu in record.gpus)
     texts = [name if count == 1 else f"{count} x {name}" for name, count in counts.items()]
     return " + ".join(texts) or "no GPU"
 
@@ -71,10 +71,8 @@ def list_machine_warnings(machines: Mapping[str, Machines]) -> Iterator[str]:
 
 def _describe(machines: Machines) -> list[str]:
     """Return the descriptions; equal ones are followed by their fingerprints."""
-    texts = list(machines.values())
-    return [
-        f"{text} ({mark})" if texts.count(text) > 1 else text for mark, text in machines.items()
-    ]
+    counts = Counter(machines.values())
+    return [f"{text} ({mark})" if counts[text] > 1 else text for mark, text in machines.items()]
 
 
 class _Speed(NamedTuple):

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Annotated, Literal, get_args
 
 from msgspec import Meta
@@ -232,6 +233,16 @@ class Report:
     """What a reader has to know: choices that were made."""
     warnings: tuple[str, ...] = ()
     """Why some numbers should not be believed."""
+
+    @cached_property
+    def model_numbers(self) -> dict[str, int]:
+        """The place of each model, from 1."""
+        return {model.name: number for number, model in enumerate(self.models, start=1)}
+
+    @cached_property
+    def task_numbers(self) -> dict[str, int]:
+        """The place of each task, from 1."""
+        return {task: number for number, task in enumerate(self.tasks, start=1)}
 
     def metrics(self) -> tuple[Metric, ...]:
         """Return the metrics that at least one cell has."""

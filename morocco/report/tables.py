@@ -77,12 +77,12 @@ _TASK = _build_heading("Task")
 
 def get_model_id(report: Report, model: str) -> str:
     """Return the id of the heading above the plots of a model; its name may hold anything."""
-    return f"runs-{[summary.name for summary in report.models].index(model) + 1}"
+    return f"runs-{report.model_numbers[model]}"
 
 
 def get_plot_id(report: Report, model: str, task: str) -> str:
     """Return the id of the plot of a cell."""
-    return f"{get_model_id(report, model)}-{report.tasks.index(task) + 1}"
+    return f"{get_model_id(report, model)}-{report.task_numbers[task]}"
 
 
 def build_tables(report: Report) -> dict[str, list[Table]]:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from morocco.tasks import complete_task
-from morocco.util.params import warn
+from morocco.util.params import print_text, warn
 
 if TYPE_CHECKING:
     from morocco.score.score import Score, Scores
@@ -56,4 +56,4 @@ def score(names: tuple[str, ...], missing: Any, form: Any) -> None:
         score_task(task[0], *paths, missing) if task else score_folder(*paths, missing)
     )
     warn(*result.warnings)
-    click.echo(render(result, form), nl=False)
+    print_text(render(result, form), nl=False)

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import islice, pairwise
-from math import ceil, isfinite
+from math import ceil, isfinite, isnan
 from operator import attrgetter
 from pathlib import PurePath
 from statistics import fmean, median, stdev
 from typing import NamedTuple, TypeVar
 
 from morocco.logs.log import Log
+from morocco.logs.samples import KEYS
 from morocco.stats.grouping import Group, Series, TimedRun
 from morocco.util.units import Bytes, Seconds, plural
 
@@ -56,7 +57,8 @@ class Spread(NamedTuple):
 
 def has_reading(log: Log) -> bool:
     """Tell whether any line has a reading; a closing line normally has none."""
-    return any(value is not None for sample in log.samples for value in sample[1:])
+    columns = (log.columns[key] for key in KEYS[1:])
+    return any(not isnan(value) for column in columns for value in column)
 
 
 def compute_period(log: Log) -> Seconds | None:
@@ -66,21 +68,14 @@ def compute_period(log: Log) -> Seconds | None:
     return median(gaps) if gaps else None
 
 
-def compute_first_ram(logs: Sequence[Log]) -> float | None:
-    """Return the median RAM at the first line; None if no log has a reading there."""
-    firsts = [ram for log in logs if (ram := log.samples[0].ram) is not None]
-    return median(firsts) if firsts else None
-
-
 def is_late(group: Group) -> bool:
     """Tell whether the clock started late: long runs, unlike 1_1 runs, start with much RAM."""
-    init, long = compute_first_ram(group.init.logs), compute_first_ram(group.long.logs)
-    return group.clock == "log" and _is_loaded(long, init)
+    return group.clock == "log" and _is_loaded(group.long.first_ram, group.init.first_ram)
 
 
 def find_late(group: Group) -> list[Log]:
     """Return the long runs whose own clock started late."""
-    init = compute_first_ram(group.init.logs)
+    init = group.init.first_ram
     return [log for log in group.long.logs if _is_loaded(log.samples[0].ram, init)]
 
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from morocco.util.params import PATH, warn
+from morocco.util.params import PATH, print_text, warn
 
 if TYPE_CHECKING:
     from morocco.stats.estimates import Stats
@@ -50,4 +50,4 @@ def _print_estimates(stats: Stats, form: Format) -> None:
 
     warn(*stats.warnings)
     if stats.estimates:
-        click.echo(render(stats, form), nl=False)
+        print_text(render(stats, form), nl=False)

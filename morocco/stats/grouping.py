@@ -46,6 +46,12 @@ class Series:
         """The peak RAM of each run that has one."""
         return [peak for log in self.logs if (peak := log.ram) is not None]
 
+    @cached_property
+    def first_ram(self) -> float | None:
+        """The median RAM at the first line; None if no log has a reading there."""
+        firsts = [ram for log in self.logs if (ram := log.samples[0].ram) is not None]
+        return median(firsts) if firsts else None
+
 
 @dataclass(frozen=True)
 class Group:

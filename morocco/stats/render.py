@@ -8,7 +8,7 @@ from io import StringIO
 from typing import Literal
 
 from morocco.stats.estimates import Estimate, Stats
-from morocco.util.text import align, format_number
+from morocco.util.text import align, format_number, guard_cells
 
 Format = Literal["jsonl", "csv", "table"]
 
@@ -41,7 +41,7 @@ def render_csv(stats: Stats) -> str:
     text = StringIO()
     writer = csv.DictWriter(text, fieldnames=list(rows[0]) if rows else [], lineterminator="\n")
     writer.writeheader()
-    writer.writerows(rows)
+    writer.writerows(guard_cells(row) for row in rows)
     return text.getvalue()
 
 

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from functools import lru_cache
 from math import inf
 from random import Random
+from typing import Any
 
 from morocco.util.units import Seconds
 
@@ -24,7 +26,20 @@ def bootstrap_rps(
     Percentile bootstrap (Efron 1979): start-up runs and long runs are resampled with replacement,
     independently. Freshly seeded, so the same times always give the same interval.
     """
-    return compute_interval(resample_rps(input_size, init_times, run_times, Random(SEED)))
+    inits, state = _resample_inits(tuple(init_times))
+    random = Random()
+    random.setstate(state)
+    return compute_interval(_compute_speeds(input_size, inits, _resample(run_times, random)))
+
+
+@lru_cache(maxsize=1)
+def _resample_inits(times: tuple[Seconds, ...]) -> tuple[list[Seconds], Any]:
+    """Return the medians of resamples of start-up times, and the state of the generator after them.
+
+    All sizes of a task share its start-up runs.
+    """
+    random = Random(SEED)
+    return resample_median(times, random), random.getstate()
 
 
 def compute_interval(resamples: Iterable[float]) -> tuple[float, float]:
@@ -38,8 +53,19 @@ def resample_rps(
 ) -> list[float]:
     """Return the speed in records a second of each resample; inf where it has no bound."""
     inits = resample_median(init_times, random)
-    samples = zip(inits, _resample(run_times, random), strict=True)
-    return [compute_rps(input_size, init, sample) for init, sample in samples]
+    return _compute_speeds(input_size, inits, _resample(run_times, random))
+
+
+def _compute_speeds(
+    input_size: int, inits: Iterable[Seconds], samples: Iterable[list[Seconds]]
+) -> list[float]:
+    """Return what `compute_rps` returns for each pair, in half the time."""
+    return [
+        inf
+        if (fast := sample[(len(sample) - 1) // 2] - init) < RESOLUTION
+        else (input_size / (sample[len(sample) // 2] - init) + input_size / fast) / 2
+        for init, sample in zip(inits, samples, strict=True)
+    ]
 
 
 def resample_median(values: Sequence[float], random: Random) -> list[float]:

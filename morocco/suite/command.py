@@ -9,7 +9,7 @@ import click
 
 from morocco.bench.command import refuse_container_options, shaping_options
 from morocco.targets.options import build_run_options
-from morocco.util.params import PATH, Names
+from morocco.util.params import PATH, Names, TargetName, print_text
 
 if TYPE_CHECKING:
     from morocco.suite.options import SuiteFile
@@ -30,7 +30,7 @@ def _read_file(ctx: click.Context, _param: click.Parameter, path: Path | None) -
 
 
 @click.command()
-@click.argument("target", required=False)
+@click.argument("target", type=TargetName(), required=False)
 @click.argument("data_dir", type=PATH, required=False)
 @click.option(
     "--config",
@@ -82,7 +82,7 @@ def suite(ctx: click.Context, /, **options: Any) -> None:
     for model in suite_options.models:
         refuse_container_options(ctx, model.target)
     if dry_run:
-        click.echo(plan_suite(suite_options), nl=False)
+        print_text(plan_suite(suite_options), nl=False)
     else:
         run_suite(suite_options)
 

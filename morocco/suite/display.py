@@ -16,7 +16,7 @@ from morocco.bench.run import Progress
 from morocco.errors import MoroccoError
 from morocco.suite.plan import Block, Forecast, Job
 from morocco.suite.preflight import SuiteState
-from morocco.util.text import align, format_elapsed
+from morocco.util.text import align, format_elapsed, make_printable
 from morocco.util.units import Seconds, plural
 
 if TYPE_CHECKING:
@@ -126,6 +126,7 @@ class SuiteDisplay:
             self._draw()
 
     def _print(self, text: str) -> None:
+        text = make_printable(text)
         with self._lock, suppress(OSError):
             if self._live is not None:
                 self._live.console.print(text, markup=False, highlight=False, soft_wrap=True)
@@ -152,7 +153,8 @@ class SuiteDisplay:
         overall.add_row(bar, counts)
         lines = [
             Text(
-                f"{job.label}  {format_progress(progress) if progress else 'starting'}",
+                make_printable(f"{job.label}  ")
+                + (format_progress(progress) if progress else "starting"),
                 no_wrap=True,
                 overflow="ellipsis",
             )

@@ -25,7 +25,9 @@ _ModelName = Annotated[
         description="a name for the model's folder, of letters, digits and -_.+",
     ),
 ]
-_Target = Annotated[str, Meta(description="a target, such as 'russiannlp/rubert-{task}'")]
+_Target = Annotated[
+    str, Meta(pattern=r"\S", description="a target, such as 'russiannlp/rubert-{task}'")
+]
 _Tasks = Annotated[tuple[str, ...], Meta(min_length=1, description="a list of task names")]
 
 

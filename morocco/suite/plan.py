@@ -13,6 +13,7 @@ from statistics import fmean, median
 from morocco.errors import DataError
 from morocco.logs.log import INIT_SIZE, LogPath
 from morocco.targets.options import RunOptions
+from morocco.targets.target import check_target
 from morocco.tasks import Records
 from morocco.util.units import Seconds
 
@@ -42,7 +43,8 @@ class Model:
     """By task, in the order in which the tasks are measured."""
 
     def __post_init__(self) -> None:
-        """Raise DataError for one target of several tasks."""
+        """Raise DataError for one target of several tasks, and for none."""
+        check_target(self.target)
         if TASK_FIELD not in self.target and len(self.sizes) > 1:
             raise DataError(
                 f"{self.target} is the same for all tasks; write {TASK_FIELD} in place of the "

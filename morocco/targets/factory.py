@@ -9,7 +9,7 @@ from morocco.errors import DataError
 from morocco.hardware.gpu import Gpus
 from morocco.targets.options import RunOptions, parse_env
 from morocco.targets.patience import OnWait
-from morocco.targets.target import EXEC_PREFIX, OnPull, Target, is_process
+from morocco.targets.target import EXEC_PREFIX, OnPull, Target, check_target, is_process
 
 
 def make_target(
@@ -54,6 +54,7 @@ def _make_process(spec: str, arguments: Sequence[str], options: RunOptions, gpus
 
 def check_image_name(image: str) -> None:
     """Raise DataError for a TARGET that cannot be an image name."""
+    check_target(image)
     if any(letter.isspace() for letter in image):
         raise DataError(
             f"{image!r} cannot be an image name. If it is a command, write 'exec:{image}'."

@@ -6,6 +6,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Literal, Protocol
 
+from morocco.errors import DataError
 from morocco.util.units import Bytes, Seconds
 
 Channel = Literal["stdout", "stderr"]
@@ -15,6 +16,12 @@ EXEC_PREFIX = "exec:"
 def is_process(spec: str) -> bool:
     """Return whether the TARGET of the command line is a bare process rather than an image."""
     return spec.startswith(EXEC_PREFIX)
+
+
+def check_target(spec: str) -> None:
+    """Raise DataError for a TARGET that is empty."""
+    if not spec.strip():
+        raise DataError("The target is empty: name an image, or a command as 'exec:COMMAND'.")
 
 
 @dataclass(frozen=True)

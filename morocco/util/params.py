@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from morocco.util.text import indent_lines, make_printable
 from morocco.util.units import Seconds
 
 if TYPE_CHECKING:  # generic since click 8.4
@@ -24,6 +25,18 @@ PATH = click.Path(path_type=Path)
 _SIZE = re.compile(r"0*[1-9][0-9]*[bkmg]", re.IGNORECASE)  # 0 means no limit to Docker
 _DURATION = re.compile(r"([0-9]+(?:\.[0-9]+)?)([smh]?)")
 _SECONDS = {"": 1, "s": 1, "m": 60, "h": 3600}
+
+
+class TargetName(_Text):
+    """An image, or `exec:` and a command."""
+
+    name = "target"
+
+    def convert(self, value: str, param: click.Parameter | None, ctx: click.Context | None) -> str:
+        """Return the text unchanged."""
+        if not value.strip():
+            self.fail("it is empty; name an image, or a command as 'exec:COMMAND'.", param, ctx)
+        return value
 
 
 class MemorySize(_Text):
@@ -126,7 +139,15 @@ class Names(_List):
         return tuple(dict.fromkeys(stripped))
 
 
+def print_text(text: object, *, err: bool = False, nl: bool = True) -> None:
+    """Print to stdout, or to stderr: everything that strangers may have written goes this way.
+
+    What a terminal would act on is escaped; JSON stays JSON.
+    """
+    click.echo(make_printable(str(text)), err=err, nl=nl)
+
+
 def warn(*messages: str) -> None:
     """Print each message to stderr as a warning."""
     for message in messages:
-        click.echo(f"morocco: warning: {message}", err=True)
+        print_text(f"morocco: warning: {indent_lines(message)}", err=True)

@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+import re
+from collections.abc import Collection, Mapping, Sequence
 from math import floor, log10
+from typing import TypeVar
 
 from morocco.util.units import Seconds
+
+_Cell = TypeVar("_Cell")
+_NUMBER = re.compile(r"[+-]?[0-9]+(\.[0-9]*)?([eE][+-]?[0-9]+)?")
 
 
 def align(rows: Sequence[Sequence[str]], left: Collection[int]) -> list[str]:
@@ -42,7 +47,35 @@ def format_elapsed(seconds: Seconds) -> str:
 
 def escape_control_characters(text: str) -> str:
     """Return untrusted text with everything escaped that a terminal would act on."""
-    return "".join(
-        letter if letter.isprintable() else letter.encode("unicode_escape").decode()
-        for letter in text
-    )
+    return text if text.isprintable() else "".join(map(_escape, text))
+
+
+def make_printable(text: str) -> str:
+    """Return text of several lines with everything else escaped that a terminal would act on."""
+    return "\n".join(map(escape_control_characters, text.split("\n")))
+
+
+def indent_lines(message: str) -> str:
+    """Return a message in which a line that a stranger began cannot pass for one of morocco."""
+    first, *more = message.split("\n")
+    return "\n".join([first, *(line if line.startswith("  ") else f"  {line}" for line in more)])
+
+
+def _escape(letter: str) -> str:
+    if letter.isprintable():
+        return letter
+    if letter < "\x7f":  # JSON has these escaped already
+        return letter.encode("unicode_escape").decode()
+    units = letter.encode("utf-16-be", "surrogatepass").hex()
+    return "".join(f"\\u{units[at : at + 4]}" for at in range(0, len(units), 4))
+
+
+def guard_cells(row: Mapping[str, _Cell]) -> dict[str, _Cell | str]:
+    """Return a row of CSV in which a spreadsheet finds no formula; numbers stay as they are."""
+    return {key: f"'{cell}" if _is_formula(cell) else cell for key, cell in row.items()}
+
+
+def _is_formula(cell: object) -> bool:
+    if not (isinstance(cell, str) and cell.startswith(("=", "+", "-", "@", "\t", "\r", "\n"))):
+        return False
+    return not _NUMBER.fullmatch(cell)

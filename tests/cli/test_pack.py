@@ -253,8 +253,8 @@ def test_a_folder_that_cannot_be_written_to_is_an_error(logs: Path) -> None:
     assert error.startswith("Cannot write /proc/logs.zip: ")
 
 
-numbers = st.none() | st.floats(0, 2.0**62) | st.integers(0, 2**50)
-texts = st.lists(st.builds(Sample, st.integers(0, 99), *[numbers] * 4), min_size=1).map(
+numbers = st.none() | st.integers(0, 99)
+texts = st.lists(st.builds(Sample, st.integers(1, 99), *[numbers] * 4), min_size=1).map(
     lambda samples: "".join(sample.to_line() + "\n" for sample in sorted(samples, key=min_key))
 )
 files = st.dictionaries(

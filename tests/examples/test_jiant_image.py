@@ -58,6 +58,12 @@ def error_of(done: jiant.Completed) -> str:
     return last
 
 
+def find_containers(engine: DockerClient, words: str) -> set[str]:
+    """Return the containers whose command holds some words, whether they run or not."""
+    containers = engine.containers.list(all=True, ignore_removed=True)
+    return {str(c.id) for c in containers if words in " ".join(c.attrs["Config"]["Cmd"] or ())}
+
+
 def image_of(task: str) -> str:
     return f"{NAME}-{task}"
 
@@ -147,10 +153,14 @@ def test_an_image_that_does_not_start_is_told_and_not_kept(
     assert engine.images.list(image) == []
 
 
-def test_a_base_without_pytorch_is_told(out_dir: Path) -> None:
+def test_a_base_without_pytorch_is_told_and_leaves_no_container(
+    out_dir: Path, engine: DockerClient
+) -> None:
+    before = find_containers(engine, "give --cpu, or a base with PyTorch")
     done = docker_build(out_dir, "terra", image_of("bare"), "--base", BASE)
     assert error_of(done) == "main.py: docker build failed; see its output above"
     assert "give --cpu, or a base with PyTorch" in done.stdout + done.stderr
+    assert find_containers(engine, "give --cpu, or a base with PyTorch") <= before
 
 
 def test_a_build_without_weights_tells_how_to_train_them(tmp_path: Path) -> None:

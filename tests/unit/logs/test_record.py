@@ -56,6 +56,18 @@ def test_a_record_that_says_nothing_is_empty() -> None:
     assert (record.arguments, record.warnings, record.warning_codes) == ({}, (), ())
 
 
+@pytest.mark.parametrize("value", [-1, 1e-300, 2**61, 2**62])
+def test_an_amount_that_no_machine_can_have_is_unknown(value: float) -> None:
+    record = parse_record({"energy": value, "peaks": {"ram": value, "gpu_ram": value}})
+    assert (record.energy, record.peaks.ram, record.peaks.gpu_ram) == (None, None, None)
+
+
+@pytest.mark.parametrize("value", [0, 1, 2**40])
+def test_amounts_that_machines_have_are_read(value: int) -> None:
+    record = parse_record({"energy": value, "peaks": {"ram": value, "gpu_ram": value}})
+    assert (record.energy, record.peaks.ram, record.peaks.gpu_ram) == (value, value, value)
+
+
 @pytest.mark.parametrize(
     ("field", "value"),
     [
