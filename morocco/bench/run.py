@@ -34,7 +34,7 @@ from morocco.hardware.load import LoadMeter, OtherRuns
 from morocco.hardware.memory import TargetMemory
 from morocco.logs.record import DataFile, Failure, GpusBefore, Monitor, Output, RunRecord, to_utc
 from morocco.logs.samples import Sample
-from morocco.targets.factory import make_target
+from morocco.targets.factory import end_strays, make_target
 from morocco.targets.options import RunOptions, digest_env
 from morocco.targets.target import OnPull, Start, Target
 from morocco.tasks import Records, find_data, load_records
@@ -231,11 +231,19 @@ class _Run:
 
     def prepare(self) -> Prepared:
         """Do everything that can be done before the clock starts."""
+        if self._spec.options.suite is None:  # a suite does so once
+            self._end_strays()
         self._steps.call(self._target.prepare)
         before = GpusBefore(self._gpus.mark_baseline(), self._gpus.processes())
         self.warn(warn_of_other_runs(self.other_runs.find_new()))
         self._load.prepare()
         return Prepared(self._spec.records, self._target.identity, self._gpus.infos, before)
+
+    def _end_strays(self) -> None:
+        """End what would slow the target down without being anybody's any more."""
+        told = self._steps.call(lambda: end_strays([self._spec.target]))
+        if told is not None:
+            self._observer.warn(told)
 
     def measure(self) -> None:
         """Run the target from its start to its end, and read all that it prints."""

@@ -231,6 +231,36 @@ def is_alive_since(pid: int, moment: Seconds) -> bool:
     return created is not None and created <= moment + _CLOCK_ERROR and is_alive(pid)
 
 
+def may_live_since(pid: int, moment: Seconds) -> bool:
+    """Return whether that process still lives, or exists and is hidden, so that it may."""
+    return is_alive_since(pid, moment) or (created_at(pid) is None and _exists(pid))
+
+
+def _exists(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    except PermissionError:
+        pass
+    return True
+
+
+def name_pid_space(pid: int | None = None) -> str | None:
+    """Return where ids of processes such as this one count: boot and namespace; None if unknown.
+
+    The same number may be another process in a container, or on another machine.
+    """
+    try:
+        if Path("/proc/self").readlink().name != str(os.getpid()):  # /proc of another namespace
+            return None
+        space = Path(f"/proc/{pid or 'self'}/ns/pid").readlink()
+        boot = Path("/proc/sys/kernel/random/boot_id").read_text().strip()
+    except OSError:
+        return None
+    return f"{boot}/{space}"
+
+
 def list_cores() -> list[int]:
     """Return the cores this process may use, hyper-threads of one physical core side by side.
 

@@ -12,7 +12,7 @@ from morocco.bench.writers import clear_part
 from morocco.errors import DataError, EngineError, MoroccoError
 from morocco.suite.plan import OVERHEAD, Block, Forecast, Job, Model
 from morocco.suite.resume import Doubtful, Finished, read_state
-from morocco.targets.factory import check_image_name
+from morocco.targets.factory import check_image_name, end_strays
 from morocco.targets.options import RunOptions
 from morocco.targets.process import find_command, kill_orphans
 from morocco.targets.target import OnPull, is_process
@@ -50,14 +50,21 @@ def prepare_targets(
     return ids | (_prepare_images(images, options, on_pull) if images else {})
 
 
-def remove_leftovers(blocks: Sequence[Block], options: RunOptions, *, here: bool) -> None:
-    """Remove the unfinished logs of a killed suite; end its runs if they were on this machine."""
+def remove_leftovers(blocks: Sequence[Block], options: RunOptions, *, here: bool) -> str | None:
+    """Remove the unfinished logs of a killed suite; end its runs if they were on this machine.
+
+    So are those of killed `bench` commands; the sentence about them is returned.
+    """
+    told = None
     if here:
+        targets = [block.warm_up.target for block in blocks]
+        told = end_strays(targets)
         with suppress(EngineError):  # reported later if the engine is needed
-            end_leftovers([block.warm_up.target for block in blocks], options)
+            end_leftovers(targets, options)
     for block in blocks:
         for job in (block.warm_up, *block.jobs):
             clear_part(job.path)
+    return told
 
 
 def end_leftovers(targets: Iterable[str], options: RunOptions) -> None:

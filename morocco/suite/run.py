@@ -51,7 +51,8 @@ def run_suite(options: SuiteOptions) -> None:
         name = stack.enter_context(hold_folder(options.logs))
         options = replace(options, run=replace(options.run, suite=name))
         blocks = _plan_blocks(options)
-        remove_leftovers(blocks, options.run, here=options.cluster is None)
+        if told := remove_leftovers(blocks, options.run, here=options.cluster is None):
+            display.warn(None, told)
         state = take_stock(blocks, force=options.force)
         if not state.due:
             done = plural(len(state.finished), "run")

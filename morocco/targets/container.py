@@ -22,9 +22,10 @@ from docker.types import DeviceRequest, LogConfig
 from requests.exceptions import RequestException
 
 from morocco.errors import EngineError, TargetError
-from morocco.hardware.host import read_host_info
+from morocco.hardware.host import name_pid_space, read_host_info
 from morocco.targets.engine import (
     LABEL,
+    SPACE_LABEL,
     SUITE_LABEL,
     connect,
     engine_errors,
@@ -187,6 +188,8 @@ class ContainerTarget:
     def _build_settings(self, engine: str, home: str) -> dict[str, Any]:
         options, container = self._options, self._options.container
         labels = {LABEL: str(os.getpid())}
+        if (space := name_pid_space()) is not None:
+            labels[SPACE_LABEL] = space
         if options.suite is not None:
             labels[SUITE_LABEL] = options.suite
         return {

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import Any
@@ -19,7 +19,7 @@ from docker.utils import parse_host, parse_repository_tag
 from requests.exceptions import RequestException
 
 from morocco.errors import EngineError
-from morocco.hardware.host import is_alive_since
+from morocco.hardware.host import is_alive_since, may_live_since, name_pid_space
 from morocco.targets.address import Address, find_address
 from morocco.targets.options import PullPolicy
 from morocco.targets.target import OnPull, PullEvent
@@ -27,6 +27,8 @@ from morocco.util.units import Bytes
 
 LABEL = "morocco"
 """Label on every container that morocco starts: the id of the morocco process."""
+SPACE_LABEL = "morocco.pids"
+"""Label on them too: where that id counts, see `name_pid_space`."""
 SUITE_LABEL = "morocco.suite"
 """Label on the containers of a suite: which suite."""
 PROBE_LABEL = "morocco.probe"
@@ -238,6 +240,28 @@ def remove_imported_images(client: DockerClient) -> None:
             if not is_alive_since(int(image["Labels"][PROBE_LABEL]), image["Created"]):
                 with suppress(APIError):
                     client.api.remove_image(image["Id"], force=True)
+
+
+def remove_orphans(client: DockerClient) -> int:
+    """Remove what killed `bench` commands of this machine left; return how many containers.
+
+    Those of suites are left to their suite.
+    """
+    space = name_pid_space()
+    if space is None:
+        return 0
+    with engine_errors("Cannot list the containers of killed runs"):
+        labels = [LABEL, f"{SPACE_LABEL}={space}"]
+        found = client.api.containers(all=True, filters={"label": labels})
+        orphans = [box for box in found if _is_orphan(box)]
+        for box in orphans:
+            _remove(client, box["Id"])
+    return len(orphans)
+
+
+def _is_orphan(box: Mapping[str, Any]) -> bool:
+    labels = box["Labels"]
+    return SUITE_LABEL not in labels and not may_live_since(int(labels[LABEL]), box["Created"])
 
 
 def _remove(client: DockerClient, container: str) -> None:

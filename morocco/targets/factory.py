@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from contextlib import closing, suppress
 
-from morocco.errors import DataError
+from morocco.errors import DataError, EngineError
 from morocco.hardware.gpu import Gpus
 from morocco.targets.options import RunOptions, parse_env
 from morocco.targets.patience import OnWait
 from morocco.targets.target import EXEC_PREFIX, OnPull, Target, check_target, is_process
+from morocco.util.units import plural
 
 
 def make_target(
@@ -59,3 +61,28 @@ def check_image_name(image: str) -> None:
         raise DataError(
             f"{image!r} cannot be an image name. If it is a command, write 'exec:{image}'."
         )
+
+
+def end_strays(targets: Iterable[str]) -> str | None:
+    """End what killed `bench` commands left on this machine, and return a sentence about it.
+
+    Their containers are looked for if one of the targets needs the engine. None if there was
+    nothing.
+    """
+    from morocco.targets.process import kill_strays
+
+    processes = kill_strays()
+    containers = 0 if all(map(is_process, targets)) else _remove_containers()
+    counts = {"process": processes, "container": containers}
+    left = [plural(count, noun) for noun, count in counts.items() if count]
+    if not left:
+        return None
+    return f"A killed `morocco bench` had left {' and '.join(left)} at work; ended."
+
+
+def _remove_containers() -> int:
+    from morocco.targets.engine import connect, remove_orphans
+
+    with suppress(EngineError), closing(connect()) as client:  # told by what needs the engine
+        return remove_orphans(client)
+    return 0

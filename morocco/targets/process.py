@@ -26,8 +26,9 @@ from morocco.hardware.host import (
     created_at,
     find_descendants,
     is_alive,
-    is_alive_since,
     list_own_children,
+    may_live_since,
+    name_pid_space,
 )
 from morocco.targets.options import format_cores
 from morocco.targets.target import EXEC_PREFIX, Channel, Exit, Identity, Start
@@ -277,12 +278,24 @@ def _stop_adopting(mark: str) -> None:
 
 def kill_orphans(suite: str) -> int:
     """Kill the processes of a suite whose morocco process is gone; return how many."""
+    return _kill_found(_is_orphan, suite)
+
+
+def kill_strays() -> int:
+    """Kill the processes of killed `bench` commands of this machine; return how many."""
+    here = name_pid_space()
+    if here is None:
+        return 0
+    return _kill_found(lambda pid, mark: name_pid_space(pid) == here and _is_orphan(pid, mark), "")
+
+
+def _kill_found(is_left: Callable[[int, str], bool], suite: str) -> int:
     found = set()
 
     def find() -> list[int]:
-        orphans = [pid for pid, mark in _find_marked(f"{suite}/").items() if _is_orphan(pid, mark)]
-        found.update(orphans)
-        return orphans
+        left = [pid for pid, mark in _find_marked(f"{suite}/").items() if is_left(pid, mark)]
+        found.update(left)
+        return left
 
     _kill_until_gone(find)
     return len(found)
@@ -290,7 +303,7 @@ def kill_orphans(suite: str) -> int:
 
 def _is_orphan(pid: int, mark: str) -> bool:
     owner, created = mark.split("/")[1], created_at(pid)
-    return created is not None and not is_alive_since(int(owner), created)
+    return created is not None and not may_live_since(int(owner), created)
 
 
 def _kill_until_gone(find: Callable[[], list[int]]) -> None:

@@ -23,8 +23,9 @@ def format_bytes(count: Bytes) -> str:
 
 
 def plural(count: int, noun: str) -> str:
-    """Return `1 record` or `2,000 records`."""
-    return f"{count:,} {noun}" if count == 1 else f"{count:,} {noun}s"
+    """Return `1 record`, `2,000 records` or `2 processes`."""
+    ending = "" if count == 1 else "es" if noun.endswith("s") else "s"
+    return f"{count:,} {noun}{ending}"
 
 
 @dataclass(frozen=True)

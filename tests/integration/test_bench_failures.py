@@ -13,15 +13,18 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
 import pytest
 from conftest import Command, Metronome, metronome_process
+from docker import DockerClient
 
 from engines import SecondEngine, SlowEngine
 from gpu_machine import require_root
-from runs import Bench, files_in, parse, read_failed_record, read_log, read_record, until
+from morocco.util.units import plural
+from runs import Bench, Run, files_in, parse, read_failed_record, read_log, read_record, until
 
 LARGE = 50_000
 """Records: some 10 MB, more than any pipe or engine takes in unread."""
@@ -270,6 +273,89 @@ def test_nohup_keeps_a_run_going(bench: Bench, log: Path) -> None:
     assert log.exists()
 
 
+# Killed without a chance to clean up
+
+
+@pytest.fixture
+def second_engine() -> Iterator[SecondEngine]:
+    """An engine that may be killed."""
+    with SecondEngine(require_root()) as engine:
+        yield engine
+
+
+STRAYS = """
+import json, os, signal, subprocess, sys, time
+from pathlib import Path
+
+def start(name, life):
+    target = f"exec:sh -c 'cat; sleep {life}'"
+    words = ["bench", target, sys.argv[1], "parus", "-o", f"{sys.argv[2]}/{name}", "--raw-output"]
+    command = [sys.executable, "-m", "morocco", *words, "--gpus", "none", "--input-size", "9"]
+    return subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
+
+def find(run):
+    return [path.name for path in Path("/proc").glob("[0-9]*") if is_of(run, path / "environ")]
+
+def is_of(run, environment):
+    try:
+        return b"MOROCCO_TARGET=/%d/" % run.pid in environment.read_bytes()
+    except OSError:
+        return False
+
+def await_target(run):
+    while not find(run):
+        time.sleep(0.01)
+
+killed, live = start("killed", 60), start("live", 60)
+await_target(killed), await_target(live)
+killed.kill(), killed.wait()
+left = find(killed)
+told = start("next", 0).communicate()[1]
+print(json.dumps([len(left), find(killed), len(find(live)), told]))
+live.terminate(), live.wait()
+"""
+
+
+def test_the_next_bench_ends_the_processes_that_a_killed_one_left(
+    data_dir: Path, tmp_path: Path
+) -> None:
+    """In a PID namespace, or the `bench` of another test would do so."""
+    apart = (*require_root(), "unshare", "--pid", "--fork", "--mount-proc", "--kill-child")
+    command = [*apart, sys.executable, "-c", STRAYS, str(data_dir), str(tmp_path)]
+    done = subprocess.run(command, stdout=subprocess.PIPE, check=True, timeout=60)
+    left, left_then, live, told = json.loads(done.stdout)
+    assert left >= 1
+    assert left_then == []
+    assert live >= 1
+    assert f"A killed `morocco bench` had left {plural(left, 'process')} at work; ended." in told
+
+
+@pytest.mark.docker
+def test_the_next_bench_removes_the_container_that_a_killed_one_left(
+    second_engine: SecondEngine, bench: Bench, log: Path
+) -> None:
+    second_engine.make_image("quick", "/bin/sh", "-c", "cat")
+    env = {"DOCKER_HOST": second_engine.address}
+    with closing(DockerClient(second_engine.address)) as client:
+
+        def count(run: Run) -> int:
+            return len(client.containers.list(filters={"label": f"morocco={run.pid}"}))
+
+        image = second_engine.image
+        with bench.start(image, "-o", log, env=env) as run, bench.start(image, env=env) as live:
+            until(lambda: count(run) and count(live))
+            run.wait_until_sampled(log)
+            run.process.kill()
+            run.process.wait()
+            assert count(run) == 1
+            (told,) = bench("quick", env=env).succeeds().warnings
+            assert count(run) == 0
+            assert count(live) == 1
+            live.send(signal.SIGINT)
+            live.finish().fails(130)
+    assert told == "A killed `morocco bench` had left 1 container at work; ended."
+
+
 # Where the samples and predictions go
 
 
@@ -416,13 +502,6 @@ def test_an_engine_that_is_not_here_is_told(
     error = bench("model", "-o", log, env={"DOCKER_HOST": address}).fails(4)
     assert reason in error
     assert failed(log)["started"] is None
-
-
-@pytest.fixture
-def second_engine() -> Iterator[SecondEngine]:
-    """An engine that may be killed."""
-    with SecondEngine(require_root()) as engine:
-        yield engine
 
 
 @pytest.mark.docker
