@@ -9,7 +9,7 @@ import click
 
 from morocco.bench.command import refuse_container_options, shaping_options
 from morocco.targets.options import build_run_options
-from morocco.util.params import PATH, Names, TargetName, print_text
+from morocco.util.params import FILE, PATH, Names, TargetName, print_text
 
 if TYPE_CHECKING:
     from morocco.suite.options import SuiteFile
@@ -56,6 +56,9 @@ def _read_file(ctx: click.Context, _param: click.Parameter, path: Path | None) -
 )
 @click.option("--parallel", is_flag=True, help="One run on each GPU, with a share of the machine.")
 @click.option("--cluster", metavar="ADDRESS", help="The scheduler of a Dask cluster.")
+@click.option("--tls-ca-file", type=FILE, help="Who signs the certificates of a tls:// cluster.")
+@click.option("--tls-cert", type=FILE, help="A certificate for such a cluster.")
+@click.option("--tls-key", type=FILE, help="The private key of that certificate.")
 @shaping_options
 @click.option("-q", "--quiet", is_flag=True, help="Print only warnings and failures.")
 @click.pass_context

@@ -16,6 +16,7 @@ from typing import Any
 
 from distributed import Client, Future, KilledWorker
 from distributed.comm.addressing import resolve_address
+from distributed.security import Security
 
 from morocco.bench.run import Progress, RunObserver
 from morocco.bench.writers import FileWriter
@@ -221,11 +222,13 @@ class DaskPool:
         warn: Callable[[str], None],
         *,
         live: bool,
+        tls: Mapping[str, str],
     ) -> None:
         """`needs` is what a worker must have: targets, data, options.
 
         `on_images` gets the image ids of the first worker, `warn` a message for each worker that
-        is not used; `live` asks for the progress of runs. EngineError if no scheduler answers.
+        is not used; `live` asks for the progress of runs; `tls` has the files that TLS asks for,
+        if they are not in Dask's own settings. EngineError if no scheduler answers.
         """
         self._address = address
         self._needs = needs
@@ -236,7 +239,7 @@ class DaskPool:
         self._alone_since: Seconds | None = None
         self._numbers = itertools.count(1)
         self._topic = f"morocco-{uuid.uuid4().hex}" if live else ""
-        self._client = _connect(address)
+        self._client = _connect(address, tls)
         if live:
             self._client.subscribe_topic(self._topic, self._show_progress)
 
@@ -368,7 +371,7 @@ class DaskPool:
                 lane.show_progress(message["run"], message["progress"])
 
 
-def _connect(address: str) -> Client:
+def _connect(address: str, tls: Mapping[str, str]) -> Client:
     """Return a client of a scheduler that has the same versions."""
     for name in _DASK_LOGGERS:  # what the user must know is reported by morocco, once
         logging.getLogger(name).setLevel(logging.CRITICAL + 1)
@@ -376,12 +379,20 @@ def _connect(address: str) -> Client:
         resolve_address(address)  # a client that gets a malformed address does not end cleanly
         with warnings.catch_warnings():
             warnings.filterwarnings("ignore", module="distributed")
-            client = Client(address, timeout=_CONNECT_TIMEOUT, set_as_default=False)
+            client = Client(
+                address,
+                timeout=_CONNECT_TIMEOUT,
+                set_as_default=False,
+                security=_build_security(address, tls),
+            )
     except (*_UNREACHABLE, ImportError, ValueError) as error:
-        raise EngineError(
-            f"No Dask scheduler answers at {address} ({error}). Start one, with a worker on every "
-            "machine: dask ssh host1 host2."
-        ) from None
+        remedy = "Start one, with a worker on every machine: dask ssh host1 host2."
+        if address.startswith("tls://"):
+            remedy = (
+                "It must run with --protocol tls, and its certificate must have the same signer as "
+                "that of --tls-cert."
+            )
+        raise EngineError(f"No Dask scheduler answers at {address} ({error}). {remedy}") from None
     own, other = worker.describe(), _describe_scheduler(client)
     if other != own:
         client.close()
@@ -390,6 +401,27 @@ def _connect(address: str) -> Client:
             "same versions everywhere, with 'morocco[dask]'."
         )
     return client
+
+
+def _build_security(address: str, files: Mapping[str, str]) -> Security:
+    """Return the settings for TLS, from files or from Dask's own settings.
+
+    EngineError if neither has certificates for an address that needs them, OSError for bad ones.
+    """
+    security = Security()
+    if files:
+        security = Security(
+            require_encryption=True,
+            tls_ca_file=files["tls_ca_file"],
+            tls_client_cert=files["tls_cert"],
+            tls_client_key=files["tls_key"],
+        )
+    context = security.get_connection_args("client").get("ssl_context")
+    if address.startswith("tls://") and context is None:
+        raise EngineError(
+            f"A certificate is needed for {address}: give --tls-ca-file, --tls-cert and --tls-key."
+        )
+    return security
 
 
 def _describe_scheduler(client: Client) -> str:

@@ -161,6 +161,8 @@ class SuiteOptions:
     no_doctor: bool
     parallel: bool
     cluster: str | None
+    tls: Mapping[str, str]
+    """The files that a cluster with TLS asks for; empty where Dask's own settings name them."""
     quiet: bool
     run: RunOptions
 
@@ -188,4 +190,18 @@ def build_options(
         env = tuple(f"{name}={value}" for name, value in parse_env(run.env).items())
         run = replace(run, env=env)
     names = ("logs", "retries", "force", "no_doctor", "parallel", "cluster", "quiet")
-    return SuiteOptions(models, data_dir, run=run, **{name: options[name] for name in names})
+    plain = {name: options[name] for name in names}
+    return SuiteOptions(models, data_dir, run=run, tls=_choose_tls(options), **plain)
+
+
+def _choose_tls(options: Mapping[str, Any]) -> dict[str, str]:
+    """Return the files for TLS by option; DataError unless all or none of them are given."""
+    names = ("tls_ca_file", "tls_cert", "tls_key")
+    files = {name: str(options[name]) for name in names if options[name] is not None}
+    if files and not (options["cluster"] or "").startswith("tls://"):
+        raise DataError(
+            "--tls-ca-file, --tls-cert and --tls-key are for --cluster tls://HOST:PORT."
+        )
+    if files and len(files) < len(names):
+        raise DataError("Give all of --tls-ca-file, --tls-cert and --tls-key.")
+    return files

@@ -149,6 +149,7 @@ def _open_cluster(
             on_images=lambda images: check_images(state.finished, images),
             warn=lambda message: display.warn(None, message),
             live=is_terminal(sys.stderr) and not options.quiet,
+            tls=options.tls,
         )
     )
 

@@ -22,6 +22,7 @@ else:
     _Text = _Span = _List = _Count = click.ParamType
 
 PATH = click.Path(path_type=Path)
+FILE = click.Path(exists=True, dir_okay=False, readable=True, path_type=Path)
 _SIZE = re.compile(r"0*[1-9][0-9]*[bkmg]", re.IGNORECASE)  # 0 means no limit to Docker
 _DURATION = re.compile(r"([0-9]+(?:\.[0-9]+)?)([smh]?)")
 _SECONDS = {"": 1, "s": 1, "m": 60, "h": 3600}

@@ -80,9 +80,13 @@ class DaskCluster:
         workers: int = 2,
         options: Sequence[str] = ("--no-nanny",),
         env: Mapping[str, str] | None = None,
+        tls: Sequence[str] = (),
     ) -> None:
-        """`options` go to `dask worker`; `env` is added to the scheduler's environment."""
-        self._count, self._options, self._env = workers, options, env
+        """`options` go to `dask worker`; `env` is added to the scheduler's environment.
+
+        `tls` are the options of TLS, for both.
+        """
+        self._count, self._options, self._env, self._tls = workers, options, env, tls
         self._folder = Path(tempfile.mkdtemp(prefix="dask-"))
         self._mark = uuid.uuid4().hex
         self._scheduler: Process | None = None
@@ -118,6 +122,7 @@ class DaskCluster:
         """Start another worker without waiting for it; see `wait`."""
         words = ["worker", self.address, "--nthreads", "1", "--host", "127.0.0.1"]
         words += ["--memory-limit", "0", "--local-directory", str(self._folder)]
+        words += self._tls
         log = self._folder / f"worker-{len(self.workers)}.log"
         worker = Worker(self._run(*words, *options, log=log, env=env, cwd=cwd), log)
         self.workers.append(worker)
@@ -141,7 +146,8 @@ class DaskCluster:
 
     def _start_scheduler(self) -> None:
         file, log = self._folder / "scheduler.json", self._folder / "scheduler.log"
-        words = ("scheduler", "--host", "127.0.0.1", "--port", "0", "--scheduler-file", str(file))
+        words = ["scheduler", "--host", "127.0.0.1", "--port", "0", "--scheduler-file", str(file)]
+        words += self._tls
         self._scheduler = scheduler = self._run(*words, log=log, env=self._env)
         until(lambda: scheduler.poll() is not None or _read_address(file))
         self.address = _read_address(file)

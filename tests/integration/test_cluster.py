@@ -661,3 +661,41 @@ def test_the_plan_of_a_cluster_needs_none(suite: Suite) -> None:
 def test_dask_is_loaded_for_a_cluster_only() -> None:
     env = {"PYTHONPROFILEIMPORTTIME": "1"}
     assert "distributed" not in run_morocco("suite", "--help", env=env).stderr
+
+
+# Encrypted
+
+
+def make_certificate(folder: Path, name: str) -> list[str]:
+    """Make a signer and a certificate signed by it; return the options that name the files."""
+    names = ("ca", "ca-key", "cert", "key", "request")
+    files = {what: str(folder / f"{name}-{what}.pem") for what in names}
+    for command in (
+        "req -x509 -nodes -newkey rsa:2048 -days 2 -subj /CN=signer -keyout {ca-key} -out {ca}",
+        "req -new -nodes -newkey rsa:2048 -subj /CN=morocco -keyout {key} -out {request}",
+        "x509 -req -days 2 -in {request} -CA {ca} -CAkey {ca-key} -CAcreateserial -out {cert}",
+    ):
+        words = ["openssl", *(word.format(**files) for word in command.split())]
+        subprocess.run(words, check=True, capture_output=True)
+    options = {"--tls-ca-file": "ca", "--tls-cert": "cert", "--tls-key": "key"}
+    return [word for flag, what in options.items() for word in (flag, files[what])]
+
+
+def test_a_cluster_with_tls_takes_whoever_has_a_certificate_of_its_signer(
+    script: Script, suite: Suite, tmp_path: Path
+) -> None:
+    own, other = (make_certificate(tmp_path, name) for name in ("own", "other"))
+    with DaskCluster(1, tls=("--protocol", "tls", *own)) as cluster:
+        assert cluster.address.startswith("tls://")
+        assert "A certificate is needed" in suite(cluster, script("cat")).fails(4)
+        assert "the same signer" in suite(cluster, script("cat"), *other).fails(4)
+        plain = cluster.address.replace("tls://", "tcp://")
+        assert "No Dask scheduler answers" in suite(plain, script("cat")).fails(4)
+        suite(cluster, script("cat"), *own).succeeds()
+    assert len(suite.finished) == 2
+
+
+def test_certificates_are_for_a_cluster_with_tls(suite: Suite, tmp_path: Path) -> None:
+    own = make_certificate(tmp_path, "own")
+    assert "tls://HOST:PORT" in suite("tcp://127.0.0.1:1", "exec:cat", *own).fails(3)
+    assert "Give all of" in suite("tls://127.0.0.1:1", "exec:cat", *own[:4]).fails(3)
