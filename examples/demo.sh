@@ -113,10 +113,10 @@ say "Packing the logs of tfidf, which have to pass the checks of $tfidf/profile.
 morocco pack "$out/logs/tfidf" -o "$out/logs.zip" --force --profile "$tfidf/profile.toml" >/dev/null
 
 {
-  morocco plot "$out/logs" "$out/{model}-{task}.png"
+  morocco plot "$out/logs" "$out/{model}-{task}.png" --force
   morocco report "$out/logs" --scores "tfidf=$out/tfidf.json" \
     --scores "tfidf-small=$out/tfidf-small.json" --baseline tfidf \
-    -o "$out/report.html" -o "$out/report.md" -o "$out/report.png"
+    --force -o "$out/report.html" -o "$out/report.md" -o "$out/report.png"
 } >/dev/null
 
 say "Done. Open $out/report.html, which compares the two models"

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Callable
 from functools import reduce
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, TextIO, TypeVar
 
 import click
 
@@ -28,7 +29,10 @@ from morocco.util.params import (
 _Command = TypeVar("_Command", bound=Callable[..., Any])
 _SHAPING = (
     click.option(
-        "--gpus", default="auto", metavar="auto|all|none|0,1", help="GPUs for the target."
+        "--gpus",
+        default="auto",
+        metavar="auto|all|none|0,1",
+        help="GPUs for the target; auto: all there are, in a suite the first.",
     ),
     click.option("--rate", type=Number(0.1, 50), default=3.0, help="Samples per second."),
     click.option("--timeout", type=Duration(), help="Kill a run that takes longer: 90s, 30m, 2h."),
@@ -98,7 +102,7 @@ def refuse_container_options(ctx: click.Context, target: str) -> None:
 @click.option("--input-size", type=click.IntRange(min=1), default=10_000, help="Records to feed.")
 @click.option("--batch-size", type=click.IntRange(min=1), default=128, help="Passed to the model.")
 @click.option(
-    "-o", "--output", type=PATH, help="The log; without it, samples go to stdout.", metavar="PATH"
+    "-o", "--output", type=PATH, metavar="PATH", help="The log; - for stdout, as in a pipe."
 )
 @click.option("--force", is_flag=True, help="Replace files of the same name.")
 @click.option("--predictions", type=PATH, metavar="PATH", help="Keep the predictions here.")
@@ -122,19 +126,21 @@ def bench(
     from morocco.bench.run import measure
 
     refuse_container_options(ctx, target)
-    if output is None and sys.stdout is None:
+    on_terminal = is_terminal(sys.stdout)
+    printed = output == Path("-") or (output is None and not on_terminal)
+    if printed and sys.stdout is None:
         raise OutputError("There is no stdout to write the samples to; use -o.")
-    samples_shown = output is None and is_terminal(sys.stdout)
-    live = is_terminal(sys.stderr) and not samples_shown
+    samples: Path | TextIO = sys.stdout if printed else output or Path(os.devnull)
+    live = is_terminal(sys.stderr) and not (printed and on_terminal)
     run_options = build_run_options(options)
     with RunDisplay(live=live, quiet=quiet) as display:
         record = measure(
             target,
-            output=output or sys.stdout,
+            output=samples,
             options=run_options,
             observer=display,
             on_pull=display.pull,
             catch_signals=True,
             **options,
         )
-        display.say(format_summary(record, output))
+        display.say(format_summary(record, samples))

@@ -13,7 +13,7 @@ from morocco.bench.run import Progress
 from morocco.logs.record import RunRecord
 from morocco.logs.samples import Sample
 from morocco.targets.target import PullEvent
-from morocco.util.text import format_elapsed, indent_lines, make_printable
+from morocco.util.text import format_elapsed, format_number, indent_lines, make_printable
 from morocco.util.units import GIB, plural
 
 if TYPE_CHECKING:
@@ -110,17 +110,21 @@ def format_progress(progress: Progress) -> str:
     return "  ".join(parts)
 
 
-def format_summary(record: RunRecord, output: Path | None) -> str:
+def format_summary(record: RunRecord, output: Path | TextIO) -> str:
     """Return the result of a run in one line."""
+    size, time = record.input_size or 0, record.run_time or 0.0
+    speed = f" ({format_number(size / time)} a second)" if size > 1 and time else ""
     parts = [
-        f"{record.task}: {plural(record.input_size or 0, 'record')} in "
-        f"{record.run_time or 0:.2f} s, start-up included",
+        f"{record.task}: {plural(size, 'record')} in {time:.2f} s{speed}, start-up included",
         plural(record.prediction_count or 0, "prediction"),
         f"peak RAM {_format(record.peaks.ram, GIB)} GB",
     ]
     if record.peaks.gpu_ram is not None:
         parts.append(f"peak GPU RAM {_format(record.peaks.gpu_ram, GIB)} GB")
-    return ", ".join(parts) + (f" -> {output}" if output else "")
+    kept = ""
+    if isinstance(output, Path):
+        kept = " (no log: give -o)" if output == Path(os.devnull) else f" -> {output}"
+    return ", ".join(parts) + kept
 
 
 def _format(value: float | None, unit: float, digits: int = 2) -> str:

@@ -40,6 +40,16 @@ _QUOTED_WIDTH = 300
 _IDX = ", with the `idx` of its record"
 _RAW = "; for a target that obeys another contract, use --raw-output."
 _TOO_MANY = " If it needs more processes or threads than it may have, use --pids-limit."
+_NO_NETWORK = (
+    " It seems to have tried the network, of which a run has none: put what it downloads into the "
+    "image, or allow it with --network bridge."
+)
+_UNREACHABLE = (
+    "Temporary failure in name resolution",
+    "Name or service not known",
+    "Network is unreachable",
+    "Could not resolve host",
+)
 _CONFINED = (
     (
         "capabilities",
@@ -49,6 +59,7 @@ _CONFINED = (
     ("pids", "Resource temporarily unavailable", _TOO_MANY),
     ("pids", "can't start new thread", _TOO_MANY),
     ("read_only", "Read-only file system", " Without --read-only it may write to its disk."),
+    *(("network", sign, _NO_NETWORK) for sign in _UNREACHABLE),
 )
 """Limit, what a target says that has met it, and what to do."""
 _FED_LATE: Seconds = 0.05
@@ -161,7 +172,8 @@ def _check_exit(prepared: Prepared, measured: Measurement, end: Exit) -> None:
 
 def _find_confinement(target: Identity, stderr: str) -> str:
     """Return which option helps a container that seems to have met one of its limits."""
-    hints = (hint for limit, sign, hint in _CONFINED if limit in target.limits and sign in stderr)
+    limits = set(target.limits) - ({"network"} if target.limits.get("network") != "none" else set())
+    hints = (hint for limit, sign, hint in _CONFINED if limit in limits and sign in stderr)
     return next(hints, "")
 
 
@@ -207,7 +219,7 @@ def _find_doubts(prepared: Prepared, measured: Measurement, end: Exit) -> Iterat
         yield RunWarning(
             "prediction-count",
             f"{plural(predicted, 'prediction')} for {plural(records.count, 'record')}{distinct}: "
-            "does the model print one per record?",
+            "the model should print one line for each record and nothing else to stdout.",
         )
     if _works_elsewhere(prepared.target, measured):
         yield RunWarning(

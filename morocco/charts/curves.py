@@ -8,7 +8,7 @@ from itertools import groupby
 from math import isnan
 from statistics import fmean
 
-from morocco.logs.log import Log, Size
+from morocco.logs.log import UNKNOWN_SIZE, Log, Size
 from morocco.util.units import GIB, Seconds, plural
 
 
@@ -57,6 +57,8 @@ def find_peak(panel: Panel, logs: Iterable[Log]) -> float | None:
 
 def describe_size(size: Size) -> str:
     """Return an input and batch size in words: "2,000 records, batch 32"."""
+    if size == UNKNOWN_SIZE:
+        return "size not known"
     return f"{plural(size[0], 'record')}, batch {size[1]:,}"
 
 

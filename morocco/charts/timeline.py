@@ -25,7 +25,7 @@ from morocco.errors import DataError
 from morocco.logs.discovery import Collection
 from morocco.logs.log import INIT_SIZE, Log, Size, group_by_size, group_by_task
 from morocco.tasks import TASKS
-from morocco.util.files import write_output
+from morocco.util.files import check_free, write_output
 from morocco.util.units import Seconds, plural
 
 if TYPE_CHECKING:
@@ -108,11 +108,12 @@ class Picture:
 
 def _build_pictures(collection: Collection) -> dict[tuple[str, str], Picture]:
     """Return a picture for each model and task; a size has the same colour in all of them."""
-    sizes = sorted({log.path.size for log in collection.logs} - {INIT_SIZE})
+    shown = (*collection.logs, *collection.single)
+    sizes = sorted({log.path.size for log in shown} - {INIT_SIZE})
     palette = COLOURS if len(sizes) <= len(COLOURS) else _blend_colours(len(sizes))
     colours = {INIT_SIZE: INK, **dict(zip(sizes, palette, strict=False))}
     pictures = {}
-    for (model, task), logs in group_by_task(collection.logs).items():
+    for (model, task), logs in group_by_task(shown).items():
         title = TASKS[task].title if task in TASKS else task
         title += f", {model}" if collection.many_models else ""
         groups = tuple(
@@ -316,12 +317,12 @@ def draw_runs(collection: Collection) -> dict[tuple[str, str], Figure]:
         return {key: _draw(picture) for key, picture in pictures.items()}
 
 
-def plot(collection: Collection, image: Path) -> list[Path]:
+def plot(collection: Collection, image: Path, *, replace: bool = True) -> list[Path]:
     """Draw a figure for each model and task; return the files written.
 
     `{model}` and `{task}` in the path `image` stand for their names. DataError if the path ends
-    in none of `SUFFIXES` or gives several figures the same name, OutputError if a file cannot be
-    written.
+    in none of `SUFFIXES`, gives several figures the same name, or names a file that exists unless
+    `replace`; OutputError if a file cannot be written.
     """
     suffix = image.suffix.lower()
     if suffix not in SUFFIXES:
@@ -329,16 +330,21 @@ def plot(collection: Collection, image: Path) -> list[Path]:
         raise DataError(f"Cannot draw {image}: the name of an image must end in one of {kinds}.")
     pictures = _build_pictures(collection)
     _check_marks(image, list(pictures))
-    written = []
-    for (model, task), picture in pictures.items():
-        path = str(image)
-        for mark, name in (("{model}", model), ("{task}", task)):
-            # A name from an untrusted archive must not lead out of the folder of the images.
-            path = path.replace(mark, name.replace("/", "_").replace("..", "_"))
+    paths = [_name_image(image, *key) for key in pictures]
+    if not replace:
+        check_free(*paths)
+    for path, picture in zip(paths, pictures.values(), strict=True):
         drawn = save(lambda: _draw(picture), suffix)  # noqa: B023 (called at once)
-        write_output(Path(path), drawn, "an image")
-        written.append(Path(path))
-    return written
+        write_output(path, drawn, "an image")
+    return paths
+
+
+def _name_image(image: Path, model: str, task: str) -> Path:
+    path = str(image)
+    for mark, name in (("{model}", model), ("{task}", task)):
+        # A name from an untrusted archive must not lead out of the folder of the images.
+        path = path.replace(mark, name.replace("/", "_").replace("..", "_"))
+    return Path(path)
 
 
 def _check_marks(image: Path, figures: Sequence[tuple[str, str]]) -> None:

@@ -14,6 +14,7 @@ from morocco.errors import DataError
 from morocco.logs.archive import Archive, is_archive, open_archive
 from morocco.logs.log import (
     NO_PEAKS,
+    UNKNOWN_SIZE,
     Log,
     LogError,
     LogFault,
@@ -191,15 +192,36 @@ class Collection:
     """Whether the logs lie in more than one model folder."""
     remarks: tuple[str, ...] = ()
     """Files that were skipped, one line each."""
+    single: tuple[Log, ...] = ()
+    """Files that were given by a name that says neither task nor size."""
 
 
-def collect_logs(paths: Sequence[Path]) -> Collection:
-    """Read every log below `paths`, sorted by model and path.
+def collect_logs(paths: Sequence[Path], *, any_name: bool = False) -> Collection:
+    """Read every log below `paths`, sorted by model and path; with `any_name`, other files too.
 
     DataError for a path that does not exist, holds no log, or holds one that cannot be read.
     """
-    with find_logs(paths) as found:
-        return Collection(tuple(map(_read, found.logs)), found.many_models, found.remarks)
+    single = [path for path in paths if any_name and _is_single(path)]
+    with find_logs([path for path in paths if path not in single]) as found:
+        logs, lone = tuple(map(_read, found.logs)), tuple(map(_read, map(_build_single, single)))
+        return Collection(logs, found.many_models, found.remarks, lone)
+
+
+def _is_single(path: Path) -> bool:
+    return path.is_file() and not is_archive(path) and LogPath.parse(_absolute(path)) is None
+
+
+def _build_single(path: Path) -> FoundLog:
+    """Return a log whose task and size, if they are known at all, are those of its record."""
+    found = _build_log(path, LogPath(path.stem, *UNKNOWN_SIZE, 0))
+    try:
+        content = found.read_record()
+        record = parse_record(content) if content else None
+    except (OSError, ValueError):
+        return found
+    if record is None or not (record.task and record.input_size and record.batch_size):
+        return found
+    return replace(found, path=LogPath(record.task, record.input_size, record.batch_size, 0))
 
 
 def _read(found: FoundLog) -> Log:

@@ -15,7 +15,7 @@ from morocco.errors import DataError, OutputError
 from morocco.logs.archive import MAX_UNPACKED, ArchiveRefused, open_archive
 from morocco.logs.discovery import MAX_RECORD, FoundLog, FoundLogs, find_logs
 from morocco.logs.log import MAX_LINE
-from morocco.util.files import is_special, open_atomically
+from morocco.util.files import check_free, open_atomically
 from morocco.util.units import format_bytes
 
 _UNIX = 3
@@ -36,10 +36,8 @@ def check_output(output: Path, *, replace: bool = False) -> None:
     """Raise DataError unless `output` can be written as a new zip, or may replace an old one."""
     if output.is_dir():
         raise DataError(f"{output} is a folder; name the zip, such as {output / 'logs.zip'}.")
-    if output.exists() and not replace and not is_special(output):
-        raise DataError(
-            f"{output} already exists. Choose another name, or replace it with --force."
-        )
+    if not replace:
+        check_free(output)
 
 
 def pack_logs(paths: Sequence[Path], output: Path) -> Packed:

@@ -8,8 +8,10 @@ import click
 
 from morocco.errors import DataError
 from morocco.util.params import PATH, Names, print_text, warn
+from morocco.util.units import plural
 
 if TYPE_CHECKING:
+    from morocco.logs.submission import Submission
     from morocco.report.model import Report
     from morocco.report.options import ReportOptions
 
@@ -27,6 +29,7 @@ _SUFFIXES = (".md", ".csv", ".json", ".html", ".png", ".svg")
     metavar="PATH",
     help="Write a file instead of stdout: .html, .md, .csv, .json, .png or .svg. Repeatable.",
 )
+@click.option("--force", is_flag=True, help="Replace existing files.")
 @click.option("--name", multiple=True, metavar="[FOLDER=]NAME", help="Rename a model.")
 @click.option(
     "--scores", multiple=True, metavar="[MODEL=]FILE", help="The scores, as printed by `score`."
@@ -53,8 +56,9 @@ def report(**options: Any) -> None:
     """
     from morocco.report.options import ReportOptions
     from morocco.report.text import render_text
-    from morocco.util.files import write_output
+    from morocco.util.files import check_free, write_output
 
+    force = options.pop("force")
     parsed = ReportOptions(**options)
     for path in parsed.output:
         if path.suffix.lower() not in _SUFFIXES:
@@ -62,6 +66,8 @@ def report(**options: Any) -> None:
             raise DataError(
                 f"Cannot write {path}: the name of a report must end in one of {kinds}."
             )
+    if not force:
+        check_free(*parsed.output, *filter(None, [parsed.save_baseline]))
     result = _build_report(parsed)
     for path in parsed.output:
         write_output(path, _render(result, path.suffix.lower()), "a file")
@@ -81,6 +87,7 @@ def _build_report(options: ReportOptions) -> Report:
     from morocco.report.options import choose_saved, read_names, read_settings
 
     submission = load_submission(options.paths)
+    _check_readable(submission)
     names = read_names(options.name, list_models(submission))
     submission = rename_models(submission, names, merge=options.by == "gpu")
     saved = choose_saved(options, list_models(submission))
@@ -91,6 +98,16 @@ def _build_report(options: ReportOptions) -> Report:
         baseline = build_baseline(saved, sort_cells(result.cells), machines, settings.clock)
         write_baseline(options.save_baseline, baseline)
     return result
+
+
+def _check_readable(submission: Submission) -> None:
+    unreadable = [entry for entry in submission.entries if entry.log is None]
+    if unreadable and len(unreadable) == len(submission.entries):
+        first = unreadable[0]
+        raise DataError(
+            f"None of the {plural(len(unreadable), 'log')} can be read; {first.name}: "
+            f"{first.fault}. Measure again, or give other logs."
+        )
 
 
 def _render(result: Report, suffix: str) -> bytes:

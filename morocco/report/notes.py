@@ -23,6 +23,7 @@ def list_notes(
     yield from _note_failed_runs(runs)
     yield from _note_reasons(report)
     yield from _note_means(report)
+    yield from _note_scores(report)
     yield from _note_weighted_scores(report)
     yield from _note_differences(report)
     unknown = [model for model, of_model in machines.items() if not of_model]
@@ -84,6 +85,15 @@ def _note_means(report: Report) -> Iterator[str]:
             f"The means of {', '.join(names)} are over fewer tasks, without "
             f"{', '.join(missing)}: they do not compare with those of other models."
         )
+
+
+def _note_scores(report: Report) -> Iterator[str]:
+    """Yield which models have scores of some tasks only."""
+    for model in report.models:
+        scores = {task: report.cells[model.name, task].score for task in report.tasks}
+        known = [task for task, score in scores.items() if score is not None]
+        if known and model.score is None:
+            yield f"{model.name} has no overall score, only those of {', '.join(known)}."
 
 
 def _note_weighted_scores(report: Report) -> Iterator[str]:

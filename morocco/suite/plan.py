@@ -5,6 +5,7 @@ Pure functions: options in, jobs out.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -46,8 +47,12 @@ class Model:
         """Raise DataError for one target of several tasks, and for none."""
         check_target(self.target)
         if TASK_FIELD not in self.target and len(self.sizes) > 1:
+            misspelt = re.search(r"(?<!\$)\{\w+\}", self.target)
+            what = "is the same for all tasks"
+            if misspelt:
+                what = f"has {misspelt[0]}, which stands for nothing"
             raise DataError(
-                f"{self.target} is the same for all tasks; write {TASK_FIELD} in place of the "
+                f"{self.target} {what}; write {TASK_FIELD} in place of the "
                 "task's name, as in russiannlp/rubert-{task}, or name one task with --tasks."
             )
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Iterable, Sequence
 from contextlib import closing, suppress
 
@@ -57,6 +58,11 @@ def _make_process(spec: str, arguments: Sequence[str], options: RunOptions, gpus
 def check_image_name(image: str) -> None:
     """Raise DataError for a TARGET that cannot be an image name."""
     check_target(image)
+    if field := re.search(r"\{.*?\}", image):
+        raise DataError(
+            f"{image} cannot be an image name, for {field[0]} stands for nothing here. A suite "
+            "puts the task's name in place of {task}; for a single run write it out."
+        )
     if any(letter.isspace() for letter in image):
         raise DataError(
             f"{image!r} cannot be an image name. If it is a command, write 'exec:{image}'."

@@ -81,6 +81,15 @@ def open_special(path: Path) -> WholeFile:
     return WholeFile(handle, "w")
 
 
+def check_free(*paths: Path) -> None:
+    """Raise DataError for a path that is taken by something a new file would replace."""
+    for path in paths:
+        if path.exists() and not is_special(path):
+            raise DataError(
+                f"{path} already exists. Choose another name, or replace it with --force."
+            )
+
+
 def resolve_links(path: Path) -> Path:
     """Return the file that a link stands for, so that the link stays; another path as it is."""
     return Path(os.path.realpath(path)) if path.is_symlink() else path

@@ -400,10 +400,25 @@ def test_a_quiet_run_shows_nothing_on_a_terminal(bench: Bench, log: Path) -> Non
     assert on_terminal(bench, target, "-o", log, "--quiet").stderr == ""
 
 
-def test_samples_on_a_terminal_are_not_mixed_with_a_live_line(bench: Bench) -> None:
-    shown = on_terminal(bench, metronome_process("--hang 0.7"), with_stdout=True).stderr
-    assert "fed 100/100" not in shown
-    assert '"cpu_usage"' in shown
+@pytest.mark.parametrize("asked", [True, False])
+def test_a_terminal_shows_either_samples_or_a_live_line(bench: Bench, asked: bool) -> None:
+    target, options = metronome_process("--hang 0.7"), ["-o", "-"] if asked else []
+    shown = on_terminal(bench, target, *options, with_stdout=True).stderr
+    assert ("fed 100/100" in shown) != asked
+    assert ('"cpu_usage"' in shown) == asked
+    assert "100 records" in shown
+    assert "a second" in shown
+
+
+def test_the_log_of_a_run_may_have_any_name_and_stand_alone(bench: Bench, tmp_path: Path) -> None:
+    log, image = tmp_path / "run.txt", tmp_path / "run.svg"
+    log.write_text(bench(metronome_process("--rate 2000")).succeeds().stdout)
+    (summary,) = map(json.loads, run_morocco("stats", log).succeeds().stdout.splitlines())
+    times = [json.loads(line)["timestamp"] for line in log.read_text().splitlines()]
+    assert summary["run_time"] == pytest.approx(times[-1] - times[0])
+    assert (summary["input_size"], summary["samples"]) == (None, len(times))
+    run_morocco("plot", log, image).succeeds()
+    assert "size not known" in image.read_text()
 
 
 def on_terminal(bench: Bench, target: str, *options: object, with_stdout: bool = False) -> Finished:

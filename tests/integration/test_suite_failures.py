@@ -168,6 +168,8 @@ def test_an_engine_that_is_not_there_is_reported_first(suite: Suites) -> None:
     ("options", "target", "code", "expected"),
     [
         (TWO, "exec:cat", 3, "exec:cat is the same for all tasks; write {task}"),
+        (TWO, "rubert-{taks}", 3, "has {taks}, which stands for nothing; write {task}"),
+        (("--tasks", "parus"), "rubert-{taks}", 3, "{taks} stands for nothing here"),
         (("--gpus", "7"), None, 5, "--gpus 7"),
         (
             ("--parallel", "--cluster", "tcp://127.0.0.1:1"),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 from contextlib import suppress
 from io import FileIO, StringIO, TextIOWrapper
 from pathlib import Path
@@ -162,10 +163,15 @@ def make_record(peaks: Peaks) -> RunRecord:
 def test_the_summary_is_one_line_that_ends_with_the_log() -> None:
     record = make_record(Peaks(3 * GIB, 5 * GIB // 2, "process"))
     assert format_summary(record, Path("logs/parus/2000_32_01.jsonl")) == (
-        "parus: 2,000 records in 12.35 s, start-up included, 1 prediction, peak RAM 3.00 GB, "
-        "peak GPU RAM 2.50 GB -> logs/parus/2000_32_01.jsonl"
+        "parus: 2,000 records in 12.35 s (162 a second), start-up included, 1 prediction, "
+        "peak RAM 3.00 GB, peak GPU RAM 2.50 GB -> logs/parus/2000_32_01.jsonl"
     )
 
 
 def test_the_summary_leaves_out_the_gpu_that_was_not_used() -> None:
-    assert format_summary(make_record(Peaks()), None).endswith("1 prediction, peak RAM - GB")
+    summary = format_summary(make_record(Peaks()), sys.stdout)
+    assert summary.endswith("1 prediction, peak RAM - GB")
+
+
+def test_the_summary_says_when_no_log_was_written() -> None:
+    assert format_summary(make_record(Peaks()), Path(os.devnull)).endswith("(no log: give -o)")

@@ -95,6 +95,7 @@ def test_a_target_killed_by_signal_9_most_likely_ran_out_of_memory() -> None:
         ({"pids": "20"}, "RuntimeError: can't start new thread", "--pids-limit"),
         ({"pids": "20"}, "fork: Resource temporarily unavailable", "--pids-limit"),
         ({"read_only": "yes"}, "Read-only file system: 'cache'", "--read-only"),
+        ({"network": "none"}, "[Errno -3] Temporary failure in name resolution", "--network"),
     ],
 )
 def test_a_container_that_met_a_limit_is_told_the_option(
@@ -103,6 +104,11 @@ def test_a_container_that_met_a_limit_is_told_the_option(
     failed: dict[str, Any] = {"exit": Exit(1, 9.0), "stderr": stderr}
     assert option in str(fail(limit(**limits), **failed)).splitlines()[0]
     assert option not in str(fail(**failed))
+
+
+def test_a_container_that_has_a_network_is_not_told_to_take_one() -> None:
+    failed: dict[str, Any] = {"exit": Exit(1, 9.0), "stderr": "Name or service not known"}
+    assert "--network" not in str(fail(limit(network="bridge"), **failed))
 
 
 def test_an_exit_code_comes_with_how_far_the_run_got() -> None:

@@ -256,7 +256,9 @@ def test_one_model_has_its_metrics_side_by_side(report: Report) -> None:
 
 
 def test_without_scores_the_page_says_how_to_get_a_chart(report: Report) -> None:
-    bare = replace(report, models=tuple(replace(model, score=None) for model in report.models))
+    models = tuple(replace(model, score=None) for model in report.models)
+    cells = {key: replace(cell, score=None) for key, cell in report.cells.items()}
+    bare = replace(report, models=models, cells=cells)
     assert "--scores FILE" in render_page(bare)
     assert not Page(render_page(bare)).find("img")
     with pytest.raises(DataError, match="--scores"):

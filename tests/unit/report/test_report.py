@@ -49,7 +49,7 @@ def logs(tmp_path: Path) -> Path:
 def read_report(tmp_path: Path, *args: object) -> dict[str, Any]:
     """Return what `report` writes as JSON."""
     file = tmp_path / "report.json"
-    run_morocco("report", *args, "-o", file).succeeds()
+    run_morocco("report", *args, "--force", "-o", file).succeeds()
     content: dict[str, Any] = json.loads(file.read_text())
     return content
 
@@ -72,6 +72,33 @@ def find_line(text: str, *starts: str) -> list[str]:
     for start in starts:
         line = next(line for line in lines if line.startswith(start))
     return line.split()
+
+
+# Files
+
+
+def test_an_existing_file_is_replaced_only_with_force(logs: Path, tmp_path: Path) -> None:
+    page, saved, image = tmp_path / "r.html", tmp_path / "fast.json", tmp_path / "fast_parus.svg"
+    for command in (
+        ["report", logs, "-o", page, "--baseline", "fast", "--save-baseline", saved],
+        ["plot", logs, tmp_path / "{model}_{task}.svg"],
+    ):
+        run_morocco(*command).succeeds()
+        for file in (page, saved) if "report" in command else (image,):
+            file.write_text("mine")
+        assert "--force" in run_morocco(*command).fails(3)
+        run_morocco(*command, "--force").succeeds()
+    assert "mine" not in [file.read_text() for file in (page, saved, image)]
+
+
+def test_logs_of_which_none_can_be_read_make_no_report(tmp_path: Path) -> None:
+    for number in (1, 2):
+        log = tmp_path / "rubert" / "parus" / f"1_1_0{number}.jsonl"
+        log.parent.mkdir(parents=True, exist_ok=True)
+        log.write_text("no samples\n")
+    error = run_morocco("report", tmp_path / "rubert").fails(3)
+    assert "2 logs" in error
+    assert "1_1_01.jsonl" in error
 
 
 # Tables
@@ -241,6 +268,30 @@ def test_invalid_scores_are_refused(logs: Path, tmp_path: Path, content: str) ->
     scores = tmp_path / "scores.json"
     scores.write_text(content)
     assert str(scores) in run_morocco("report", logs, "--scores", scores).fails(3)
+
+
+def write_scores(path: Path, **tasks: float) -> Path:
+    path.write_text(json.dumps({"overall": None, "tasks": tasks}))
+    return path
+
+
+def test_scores_of_some_tasks_are_drawn_as_their_mean(logs: Path, tmp_path: Path) -> None:
+    fast = write_scores(tmp_path / "fast.json", parus=0.5, rcb=0.7)
+    slow = write_scores(tmp_path / "slow.json", parus=0.8)
+    scores = ("--scores", f"fast={fast}", "--scores", f"slow={slow}")
+    chart = tmp_path / "chart.svg"
+    run_morocco("report", logs, *scores, "-o", chart).succeeds()
+    assert "Speed, score and memory of 2 models (score: mean of parus)" in chart.read_text()
+    text = run_morocco("report", logs, *scores).succeeds().stdout
+    assert "slow has no overall score, only those of parus." in text
+
+
+def test_a_chart_that_cannot_be_drawn_says_what_each_model_lacks(
+    logs: Path, tmp_path: Path
+) -> None:
+    error = run_morocco("report", logs, "-o", tmp_path / "chart.svg").fails(3)
+    assert "fast has no score (--scores fast=FILE)" in error
+    assert "slow has no score" in error
 
 
 # Cells without numbers
@@ -471,7 +522,7 @@ def test_every_kind_of_file_is_written_at_once(logs: Path, tmp_path: Path) -> No
     done = run_morocco("report", logs, *options).succeeds()
     assert done.stdout.split() == list(map(str, files))
     assert all(file.stat().st_size for file in files)
-    again = run_morocco("report", logs, *options).succeeds()
+    again = run_morocco("report", logs, *options, "--force").succeeds()
     assert again.stdout == done.stdout
 
 

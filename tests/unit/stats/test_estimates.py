@@ -7,7 +7,7 @@ import json
 import random
 import subprocess
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from io import StringIO
 
@@ -23,7 +23,7 @@ from morocco.logs.record import Peaks
 from morocco.logs.samples import Sample
 from morocco.stats.estimates import Estimate, IncompleteStats, Stats, estimate
 from morocco.stats.grouping import Clock
-from morocco.stats.render import render_csv, render_jsonl, render_table, to_rows
+from morocco.stats.render import Format, render, render_table, to_rows
 from morocco.stats.speed import bootstrap_rps
 from morocco.util.text import format_number
 from morocco.util.units import GIB
@@ -347,7 +347,7 @@ def test_an_interval_without_a_bound_is_null_and_warned_about() -> None:
     assert only(stats).rps_high is None
     assert only(stats).rps_low is not None
     assert "parus 2000_32" in find_warning(stats, "The speed has no upper bound (rps_high)")
-    assert json.loads(render_jsonl(stats))["rps_high"] is None
+    assert json.loads(render(stats, "jsonl"))["rps_high"] is None
 
 
 @st.composite
@@ -549,7 +549,7 @@ def two_models() -> Stats:
 
 
 def test_json_lines_hold_the_keys_in_their_order(one_model: Stats) -> None:
-    lines = [json.loads(line) for line in render_jsonl(one_model).splitlines()]
+    lines = [json.loads(line) for line in render(one_model, "jsonl").splitlines()]
     assert [list(line) for line in lines] == [KEYS, KEYS]
     assert lines[1]["task"] == "parus"
     assert lines[1]["rps"] == 20.0
@@ -561,41 +561,46 @@ def test_the_model_comes_first_where_there_are_several(two_models: Stats) -> Non
 
 
 def test_csv_reads_back(one_model: Stats) -> None:
-    rows = list(csv.DictReader(StringIO(render_csv(one_model))))
+    rows = list(csv.DictReader(StringIO(render(one_model, "csv"))))
     assert [list(row) for row in rows] == [KEYS, KEYS]
     assert [row["task"] for row in rows] == ["a,b", "parus"]
     assert float(rows[0]["rps"]) == 20.0
 
 
-def test_unknown_values_are_empty_in_csv_and_a_dash_in_the_table() -> None:
+def test_unknown_values_are_empty_in_csv_and_left_out_of_the_table() -> None:
     stats = compute([make_log(INIT, 1, 10.0, gpu_ram=None), make_log(LONG, 1, gpu_ram=None)])
-    (row,) = csv.DictReader(StringIO(render_csv(stats)))
+    (row,) = csv.DictReader(StringIO(render(stats, "csv")))
     unknown = ["gpu_ram", "rps_low", "rps_high", "gpu_ram_batch"]
     assert [key for key, cell in row.items() if cell == ""] == unknown
-    assert render_table(stats).split().count("-") == len(unknown)
+    assert "GPU" not in render_table(stats)
+
+
+def test_what_one_of_several_tasks_lacks_is_a_dash() -> None:
+    unseen = [make_log(INIT, n, gpu_ram=None, task="rcb") for n in (1, 2)]
+    unseen += [make_log(LONG, n, 200.0, gpu_ram=None, task="rcb") for n in (1, 2)]
+    lines = render_table(compute([*make_logs(), *unseen])).splitlines()
+    assert [line.split().count("-") for line in lines[2:]] == [0, 2]
 
 
 def test_the_table_is_aligned(two_models: Stats) -> None:
-    lines = render_table(two_models).splitlines()
-    header = (
-        "model task input_size batch_size rps rps_low rps_high init_time gpu_ram gpu_ram_batch "
-        "ram runs + init_runs"
+    names, units, *lines = render_table(two_models).splitlines()
+    assert (
+        " ".join(names.split()) == "task records batch speed from to init RAM GPU RAM + batch runs"
     )
-    assert " ".join(lines[0].split()) == header
-    assert [line.split()[:5] for line in lines[1:]] == [
-        ["rubert", "parus", "2000", "32", "20.0"],
-        ["модель", "parus", "2000", "32", "20.0"],
+    assert units.split() == ["rec/s"] * 3 + ["s", "GB", "GB", "GB"]
+    assert [line.split()[:4] for line in lines] == [
+        ["rubert:"],
+        ["parus", "2000", "32", "20.0"],
+        ["модель:"],
+        ["parus", "2000", "32", "20.0"],
     ]
-    assert len(set(map(len, lines))) == 1
+    assert len({len(line) for line in (names, lines[1], lines[3])}) == 1
+    assert max(map(len, (names, units, *lines))) <= 80
 
 
-def test_the_table_leaves_out_the_model_where_there_is_one(one_model: Stats) -> None:
-    assert render_table(one_model).startswith("task ")
-
-
-@pytest.mark.parametrize("renderer", [render_jsonl, render_csv, render_table])
-def test_every_line_ends_with_a_newline(one_model: Stats, renderer: Callable[[Stats], str]) -> None:
-    text = renderer(one_model)
+@pytest.mark.parametrize("form", ["jsonl", "csv", "table"])
+def test_every_line_ends_with_a_newline(one_model: Stats, form: Format) -> None:
+    text = render(one_model, form)
     assert text.endswith("\n")
     assert "" not in text.splitlines()
 
