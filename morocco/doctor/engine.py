@@ -16,9 +16,8 @@ from morocco.errors import EngineError, MoroccoError
 from morocco.hardware.info import GpuInfo
 from morocco.targets.engine import (
     ImageFacts,
-    connect,
     engine_errors,
-    read_data_folder,
+    open_engine,
     read_engine_name,
     read_image,
 )
@@ -35,7 +34,7 @@ _LEAST: Seconds = 0.5
 """Left for what comes last, however long the rest took."""
 _SLOW: Seconds = 1
 """For a single answer."""
-_SEE_LOG = "see what keeps it busy, or its log: journalctl -u docker"
+_SEE_LOG = "see the log of the engine: journalctl -u docker"
 _NO_TOOLKIT = "install the NVIDIA Container Toolkit and restart the engine, or use --gpus none"
 _Value = TypeVar("_Value")
 
@@ -43,20 +42,19 @@ _Value = TypeVar("_Value")
 def look_at_engine(images: Sequence[str], gpus: Sequence[GpuInfo]) -> Iterator[Finding]:
     """Look at the engine, the images and the GPUs that it gives, even if it hangs."""
     deadline = time.monotonic() + _TIMEOUT
-    asked = time.monotonic()
     try:
-        client = connect(_TIMEOUT)
+        client, system = open_engine(_TIMEOUT)
     except EngineError as error:
         yield refuse("engine", error)
         return
-    with closing(client):
-        with engine_errors("Cannot query the engine's version"):
-            name = read_engine_name(client)
+    with closing(client), engine_errors("Cannot query the engine"):
+        name, asked = read_engine_name(client), time.monotonic()
+        client.ping()
         yield judge_engine(name, time.monotonic() - asked)
-        yield _look_at_disk(client)
+        yield _look_at_disk(system.get("DockerRootDir"))
         if images:
             yield from _look_at_images(client, images, gpus)
-        yield from _probe(client, gpus, deadline)
+        yield from _probe((client, name), gpus, deadline)
 
 
 def judge_engine(name: str, answered: Seconds) -> Finding:
@@ -67,9 +65,8 @@ def judge_engine(name: str, answered: Seconds) -> Finding:
     return Finding("engine", "doubtful", found, _SEE_LOG)
 
 
-def _look_at_disk(client: DockerClient) -> Finding:
-    folder = read_data_folder(client)
-    if folder is None or not Path(folder).exists():
+def _look_at_disk(folder: str | None) -> Finding:
+    if not folder or not Path(folder).exists():
         found = f"the folder of the engine's images is not to be seen from here: {folder}"
         return Finding("image-disk", "unknown", found)
     return judge_disk("image-disk", Path(folder), images=True)
@@ -125,7 +122,9 @@ def _parse(version: str) -> tuple[int, ...]:
     return tuple(int(part) for part in version.split(".") if part.isdigit())
 
 
-def _probe(client: DockerClient, gpus: Sequence[GpuInfo], deadline: Seconds) -> Iterator[Finding]:
+def _probe(
+    connection: tuple[DockerClient, str], gpus: Sequence[GpuInfo], deadline: Seconds
+) -> Iterator[Finding]:
     """Run a container of this machine's `cat`, then one with the GPUs."""
 
     def left() -> Seconds:
@@ -133,23 +132,20 @@ def _probe(client: DockerClient, gpus: Sequence[GpuInfo], deadline: Seconds) -> 
 
     with ExitStack() as stack:
         try:
-            image = _within(left(), lambda: stack.enter_context(probe_image(client)))
+            image = _within(left(), lambda: stack.enter_context(probe_image(connection[0])))
         except (MoroccoError, OSError) as error:
-            yield from _give_up(f"no container can be made to try it: {error}")
+            yield Finding("start", "unknown", f"no container can be made to try it: {error}")
             return
-        plain = Probe(image)
+        plain = Probe(connection, image)
         plain.run(left())
-        yield judge_visibility(plain)
-        yield judge_input(plain)
-        if gpus:
-            probe = Probe(image, [(gpu.index, gpu.uuid) for gpu in gpus])
+        yield judge_start(plain)
+        if plain.started:
+            yield judge_visibility(plain)
+            yield judge_input(plain)
+        if gpus and plain.started:
+            probe = Probe(connection, image, [(gpu.index, gpu.uuid) for gpu in gpus])
             probe.run(left())
             yield judge_toolkit(probe)
-
-
-def _give_up(why: str) -> Iterator[Finding]:
-    for name in ("processes", "stdin"):
-        yield Finding(name, "unknown", why)
 
 
 def _within(seconds: Seconds, function: Callable[[], _Value]) -> _Value:
@@ -172,12 +168,19 @@ def _within(seconds: Seconds, function: Callable[[], _Value]) -> _Value:
     return value  # type: ignore[no-any-return]
 
 
+def judge_start(probe: Probe) -> Finding:
+    """Judge whether a container can be started."""
+    if probe.started:
+        return Finding("start", "good", "a container can be started")
+    if isinstance(probe.failure, EngineError):
+        return Finding("start", "bad", _tell_failure(probe), _SEE_LOG)
+    return Finding("start", "unknown", _tell_failure(probe))
+
+
 def judge_visibility(probe: Probe) -> Finding:
     """Judge whether the processes of containers can be read."""
     if probe.hidden is not None:
         return refuse("processes", probe.hidden)
-    if probe.stage in ("create", "start"):
-        return Finding("processes", "unknown", _tell_failure(probe))
     return Finding("processes", "good", "the processes of containers can be seen from here")
 
 
@@ -203,10 +206,16 @@ def judge_toolkit(probe: Probe) -> Finding:
         given = ", ".join(sorted(probe.gpus_given))
         found = f"the engine gives {given} where {', '.join(sorted(asked))} are asked for"
         return Finding("toolkit", "bad", found, _NO_TOOLKIT)
+    if not probe.gpus_given and not probe.has_driver:
+        found = "nothing in a container shows the GPUs that it was given"
+        return Finding("toolkit", "doubtful", found, _NO_TOOLKIT)
     return Finding("toolkit", "good", f"a container gets {plural(len(asked), 'GPU')}")
 
 
 def _tell_failure(probe: Probe) -> str:
-    if probe.failure is None:
-        return f"the engine took too long to {probe.stage} a container to try it"
-    return str(probe.failure).partition(". ")[0]
+    if probe.failure is not None:
+        told = str(probe.failure).partition(". ")[0]
+        return told.removeprefix(f"Cannot start {probe.image}: ")
+    if probe.stage == "done":
+        return "the program `cat` of this machine does not run in a container"
+    return f"the engine took too long to {probe.stage} a container"

@@ -123,8 +123,12 @@ class ContainerTarget:
         gpus: Sequence[tuple[int, str]],
         on_pull: OnPull,
         on_wait: OnWait = lambda _: None,
+        connection: tuple[DockerClient, str] | None = None,
     ) -> None:
-        """`gpus` are the (index, UUID) of the GPUs that are handed to the container."""
+        """`gpus` are the (index, UUID) of the GPUs that are handed to the container.
+
+        `connection` is a client and the name of its engine, if they are known already.
+        """
         self._image = image
         self._arguments = list(arguments)
         self._options = options
@@ -133,6 +137,7 @@ class ContainerTarget:
         self._memory = _limit_memory(options.container.memory)
         # Chosen here, so that the container can be removed even if `create` never answers.
         self._name = f"morocco-{uuid.uuid4().hex[:12]}"
+        self._connection = connection
         self._connected: DockerClient | None = None
         self._attached: AttachedStreams | None = None
         self._launched: Launch | None = None
@@ -152,9 +157,7 @@ class ContainerTarget:
 
     def prepare(self) -> None:
         """Pull the image if necessary, create the container and attach to its streams."""
-        self._connected = connect()
-        with engine_errors("Cannot query the engine's version"):
-            engine = read_engine_name(self._client)
+        engine = self._connect()
         image = ensure_image(
             self._client, self._image, self._options.container.pull, self._show_pull
         )
@@ -176,6 +179,15 @@ class ContainerTarget:
             )
         self._attached = AttachedStreams(attached._sock)
         self._launched = Launch(str(container.id), self._ask_to_start, self._inspect)
+
+    def _connect(self) -> str:
+        """Connect to the engine and return its name and version."""
+        if self._connection is not None:
+            self._connected = self._connection[0]
+            return self._connection[1]
+        self._connected = connect()
+        with engine_errors("Cannot query the engine's version"):
+            return read_engine_name(self._client)
 
     def _show_pull(self, event: PullEvent) -> None:
         self._check_killed()

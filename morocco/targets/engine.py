@@ -41,8 +41,14 @@ _ANSWER_TIMEOUT = 600
 """Seconds: a start from a cold disk, or a silent stretch of a pull, may take minutes."""
 
 
-def connect(timeout: int = _ANSWER_TIMEOUT) -> DockerClient:
-    """Return a client; raises EngineError if the engine is down or on another machine.
+def connect() -> DockerClient:
+    """Return a client; raises EngineError if the engine is down or on another machine."""
+    client, _ = open_engine()
+    return client
+
+
+def open_engine(timeout: int = _ANSWER_TIMEOUT) -> tuple[DockerClient, Mapping[str, Any]]:
+    """Return a client and what the engine says of itself; raises EngineError as `connect` does.
 
     `timeout` is in seconds, for each of its answers.
     """
@@ -63,7 +69,7 @@ def connect(timeout: int = _ANSWER_TIMEOUT) -> DockerClient:
     if system.get("OperatingSystem") == "Docker Desktop":
         client.close()
         raise _not_local(address)
-    return client
+    return client, system
 
 
 def _is_local(address: Address) -> bool:
@@ -131,12 +137,6 @@ def parse_cuda(variables: str) -> str | None:
     """Return the version of CUDA that the variables of an image tell, one a line."""
     told = _CUDA.search(variables) or _NEEDED_CUDA.search(variables)
     return told[1] if told else None
-
-
-def read_data_folder(client: DockerClient) -> str | None:
-    """Return the folder in which the engine keeps its images, as it sees it."""
-    with engine_errors("Cannot query the engine"):
-        return client.info().get("DockerRootDir") or None
 
 
 def _pull(client: DockerClient, name: str, on_pull: OnPull) -> Image:
@@ -219,13 +219,15 @@ def remove_containers(client: DockerClient, suite: str) -> int:
 
 @contextmanager
 def imported_image(
-    client: DockerClient, repository: str, tag: str, archive: bytes, entrypoint: Sequence[str]
+    client: DockerClient, name: str, archive: bytes, entrypoint: Sequence[str]
 ) -> Iterator[str]:
-    """Yield the name of an image of these files, which is removed when the context ends."""
+    """Yield the name of an image of these files, which is removed when the context ends.
+
+    The name has no tag: Podman ignores it.
+    """
     changes = [f"ENTRYPOINT {json.dumps(entrypoint)}", f"LABEL {PROBE_LABEL}={os.getpid()}"]
     with engine_errors("Cannot import an image"):
-        client.api.import_image_from_data(archive, repository, tag, changes)
-    name = f"{repository}:{tag}"
+        client.api.import_image_from_data(archive, name, changes=changes)
     try:
         yield name
     finally:

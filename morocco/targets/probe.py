@@ -38,15 +38,17 @@ Stage = Literal["create", "start", "end", "done"]
 
 @dataclass
 class Probe:
-    """A container of `cat`, and how far it came; `begin` starts it in a thread of its own."""
+    """A container of `cat`, and how far it came; `run` does it in a thread of its own."""
 
+    connection: tuple[DockerClient, str]
+    """A client, and the name of its engine."""
     image: str
     gpus: Sequence[tuple[int, str]] = ()
     """The (index, UUID) of the GPUs that it is given."""
     stage: Stage = "create"
     """What it does or failed to do; `end` means that its input has ended and it has not."""
     output: bytes = b""
-    """What it was fed, then the variables of its environment."""
+    """What it was fed, then the variables of its environment and its mounts."""
     failure: Exception | None = None
     hidden: EngineError | None = None
     """Why its process cannot be seen from here."""
@@ -54,8 +56,15 @@ class Probe:
     def run(self, timeout: Seconds) -> None:
         """Do all that can be done within `timeout`; raises nothing."""
         options = RunOptions(container=ContainerOptions(pull="never"), suite=_SUITE)
-        arguments = ["-", "/proc/self/environ"]
-        target = ContainerTarget(self.image, arguments, options, self.gpus, lambda _: None)
+        arguments = ["-", "/proc/self/environ", "/proc/self/mountinfo"]
+        target = ContainerTarget(
+            self.image,
+            arguments,
+            options,
+            self.gpus,
+            on_pull=lambda _: None,
+            connection=self.connection,
+        )
         thread = threading.Thread(target=self._work, args=(target,), name="probe", daemon=True)
         thread.start()
         try:
@@ -63,7 +72,7 @@ class Probe:
         finally:
             reached = self.stage
             if thread.is_alive():
-                target.kill()
+                threading.Thread(target=target.kill, name="kill", daemon=True).start()
                 thread.join(_END_TIMEOUT)
             self.stage = reached
 
@@ -89,6 +98,11 @@ class Probe:
         self.stage = "done"
 
     @property
+    def started(self) -> bool:
+        """Whether it ran."""
+        return self.stage in ("end", "done")
+
+    @property
     def passed(self) -> bool:
         """Whether it ended because its input did, after it had read it all."""
         return self.stage == "done" and self.output.startswith(_LINE)
@@ -97,6 +111,11 @@ class Probe:
     def gpus_given(self) -> set[str]:
         """The UUIDs of the GPUs that its environment names."""
         return set(_UUID.findall(self.output.decode(errors="replace")))
+
+    @property
+    def has_driver(self) -> bool:
+        """Whether files of NVIDIA's driver are mounted in it."""
+        return b"nvidia" in self.output
 
 
 @contextmanager
@@ -111,8 +130,8 @@ def probe_image(client: DockerClient) -> Iterator[str]:
     program = shutil.which("cat")
     if program is None:
         raise FileNotFoundError("no program `cat`")
-    tag = uuid.uuid4().hex[:12]
-    with imported_image(client, "morocco-probe", tag, pack_programs(program), [program]) as image:
+    name = f"morocco-probe-{uuid.uuid4().hex[:12]}"
+    with imported_image(client, name, pack_programs(program), [program]) as image:
         yield image
 
 

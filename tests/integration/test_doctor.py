@@ -67,7 +67,7 @@ def test_a_machine_with_a_good_engine_is_told_in_ten_seconds(
     begin = time.monotonic()
     done, found = examine(BASE, "--logs", tmp_path / "logs", "--gpus", "none")
     assert time.monotonic() - begin < 10
-    names = ("engine", "image", "processes", "stdin", "disk", "gpus")
+    names = ("engine", "image", "start", "processes", "stdin", "disk", "gpus")
     assert {found[name]["state"] for name in names} == {"good"}
     assert float(found["noise"]["found"].split("%")[0].split()[-1]) >= 0
     assert not (tmp_path / "logs").exists()
@@ -107,12 +107,12 @@ def list_tags(engine: DockerClient) -> set[str]:
 
 def test_what_a_killed_probe_left_behind_is_removed(engine: DockerClient) -> None:
     changes = [f"LABEL {PROBE_LABEL}={NOBODY}"]
-    engine.api.import_image_from_data(b"\0" * 1024, "morocco-probe", "left", changes)
+    engine.api.import_image_from_data(b"\0" * 1024, "morocco-probe-left", changes=changes)
     labels = {"morocco": str(NOBODY), "morocco.suite": "doctor"}
     box = engine.containers.create(BASE, "true", labels=labels)
-    assert "morocco-probe:left" in list_tags(engine)
+    assert "morocco-probe-left:latest" in list_tags(engine)
     look()
-    assert "morocco-probe:left" not in list_tags(engine)
+    assert "morocco-probe-left:latest" not in list_tags(engine)
     assert box.id not in {other.id for other in engine.containers.list(all=True)}
 
 
@@ -141,7 +141,7 @@ def test_an_engine_that_hangs_is_given_up(call: str, engine: DockerClient, tmp_p
         begin = time.monotonic()
         found = look(address=slow.address)
         assert time.monotonic() - begin < 6
-    assert found["stdin"]["state"] == "unknown"
+    assert found["start"]["state"] == "unknown"
     look()  # which removes what came too late
     assert not engine.containers.list(all=True, filters={"label": "morocco.suite=doctor"})
 

@@ -7,16 +7,18 @@ import shutil
 import tarfile
 
 import pytest
+from docker import DockerClient
 
 from morocco.doctor.engine import (
     judge_cuda,
     judge_engine,
     judge_images,
     judge_input,
+    judge_start,
     judge_toolkit,
     judge_visibility,
 )
-from morocco.errors import EngineError
+from morocco.errors import EngineError, MoroccoError, TargetError
 from morocco.targets.engine import ImageFacts, parse_cuda
 from morocco.targets.probe import Probe, Stage, pack_programs
 
@@ -29,9 +31,9 @@ NO_TOOLKIT = EngineError(
 
 
 def probe(
-    stage: Stage = "done", output: bytes = ENDED, failure: EngineError | None = None
+    stage: Stage = "done", output: bytes = ENDED, failure: MoroccoError | None = None
 ) -> Probe:
-    return Probe("image", GPU, stage, output, failure)
+    return Probe((DockerClient(), "Docker Engine 27"), "image", GPU, stage, output, failure)
 
 
 def test_an_engine_should_answer_at_once() -> None:
@@ -44,12 +46,25 @@ def test_an_engine_should_answer_at_once() -> None:
     [
         (probe(), "good"),
         (probe("end", b""), "bad"),
-        (probe("start", b""), "unknown"),
-        (probe("create", b"", EngineError("Cannot create it: no space. Make room.")), "unknown"),
+        (probe("done", b""), "unknown"),
     ],
 )
 def test_a_container_should_end_when_its_input_does(seen: Probe, expected: str) -> None:
     assert judge_input(seen).state == expected
+
+
+@pytest.mark.parametrize(
+    ("seen", "expected"),
+    [
+        (probe(), "good"),
+        (probe("end", b""), "good"),
+        (probe("start", b""), "unknown"),
+        (probe("create", b"", EngineError("Cannot create it: no space. Make room.")), "bad"),
+        (probe("start", b"", TargetError("exec format error")), "unknown"),  # the probe's fault
+    ],
+)
+def test_a_container_should_start(seen: Probe, expected: str) -> None:
+    assert judge_start(seen).state == expected
 
 
 def test_the_processes_of_containers_should_be_visible() -> None:
@@ -58,7 +73,6 @@ def test_the_processes_of_containers_should_be_visible() -> None:
     hidden.hidden = EngineError("The processes are not visible from here. Use --pid=host.")
     finding = judge_visibility(hidden)
     assert (finding.state, finding.todo) == ("bad", "Use --pid=host")
-    assert judge_visibility(probe("start")).state == "unknown"
 
 
 @pytest.mark.parametrize(
@@ -66,7 +80,8 @@ def test_the_processes_of_containers_should_be_visible() -> None:
     [
         (probe(output=ENDED.replace(b"{}", b"GPU-a1")), "good"),
         (probe(output=ENDED.replace(b"{}", b"GPU-b2")), "bad"),
-        (probe(output=b"probe\nPATH=/bin\0"), "good"),  # with the names of CDI it is not told
+        (probe(output=b"probe\nPATH=/bin\0 /lib/libnvidia-ml.so.1 rw"), "good"),  # as CDI does
+        (probe(output=b"probe\nPATH=/bin\0"), "doubtful"),  # old Podman ignores the request
         (probe("start", b"", NO_TOOLKIT), "bad"),
         (probe("start", b"", EngineError("nvidia-container-cli: ldcache error")), "unknown"),
         (probe("start", b""), "unknown"),
