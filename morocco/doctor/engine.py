@@ -172,7 +172,7 @@ def judge_start(probe: Probe) -> Finding:
     """Judge whether a container can be started."""
     if probe.started:
         return Finding("start", "good", "a container can be started")
-    if isinstance(probe.failure, EngineError):
+    if isinstance(probe.failure, EngineError) and not probe.was_given_up:
         return Finding("start", "bad", _tell_failure(probe), _SEE_LOG)
     return Finding("start", "unknown", _tell_failure(probe))
 
@@ -199,7 +199,8 @@ def judge_toolkit(probe: Probe) -> Finding:
     asked = {uuid for _, uuid in probe.gpus}
     if probe.stage != "done":
         failure = _tell_failure(probe)
-        if probe.failure is None or "ldconfig" in failure or "ldcache" in failure:
+        is_probe_to_blame = "ldconfig" in failure or "ldcache" in failure
+        if probe.failure is None or probe.was_given_up or is_probe_to_blame:
             return Finding("toolkit", "unknown", failure)
         return Finding("toolkit", "bad", failure, _NO_TOOLKIT)
     if probe.gpus_given and probe.gpus_given != asked:
@@ -213,9 +214,9 @@ def judge_toolkit(probe: Probe) -> Finding:
 
 
 def _tell_failure(probe: Probe) -> str:
+    if probe.was_given_up:
+        return f"the engine took too long to {probe.stage} a container"
     if probe.failure is not None:
         told = str(probe.failure).partition(". ")[0]
         return told.removeprefix(f"Cannot start {probe.image}: ")
-    if probe.stage == "done":
-        return "the program `cat` of this machine does not run in a container"
-    return f"the engine took too long to {probe.stage} a container"
+    return "the program `cat` of this machine does not run in a container"

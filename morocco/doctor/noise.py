@@ -15,9 +15,9 @@ from morocco.util.units import Bytes, Seconds
 
 _PIECE: Bytes = 32 * 1024
 """Compressing this takes about a millisecond, without the lock that Python's threads share."""
-_BLOCK: Seconds = 0.5
-"""Shorter blocks differ more than runs do, as what disturbs them lasts less than a run; of longer
-ones there are too few."""
+_BLOCK: Seconds = 1.0
+"""Shorter blocks differ more than runs do, as most of what disturbs them is short; of longer ones
+there are too few."""
 _FEW = 4
 """Fewer blocks tell nothing."""
 _DOUBTFUL, _BAD = 0.02, 0.1
@@ -59,7 +59,7 @@ def compute_spread(moments: Sequence[Sequence[Seconds]]) -> float | None:
     """Return the coefficient of variation of the time that equal blocks of work take.
 
     `moments` are when each thread was done with each of its pieces. A block is the number of
-    pieces that the typical thread does in half a second; None if there are too few blocks.
+    pieces that the typical thread does in a second; None if there are too few blocks.
     """
     times = [[after - before for before, after in pairwise(thread)] for thread in moments]
     if not times or not all(times):
@@ -77,7 +77,7 @@ def judge_noise(spread: float | None) -> Finding:
     """Judge how much runs will differ."""
     if spread is None:
         return Finding("noise", "unknown", "the machine is too busy to tell")
-    found = f"run times will differ by about {spread:.1%} (standard deviation)"
+    found = f"the same second of work differs by {spread:.1%} in time (standard deviation)"
     if spread < _DOUBTFUL:
         return Finding("noise", "good", found)
     state: State = "bad" if spread >= _BAD else "doubtful"

@@ -103,6 +103,13 @@ class Probe:
         return self.stage in ("end", "done")
 
     @property
+    def was_given_up(self) -> bool:
+        """Whether the engine took too long."""
+        if self.failure is not None:
+            return "timed out" in str(self.failure)
+        return self.stage != "done"
+
+    @property
     def passed(self) -> bool:
         """Whether it ended because its input did, after it had read it all."""
         return self.stage == "done" and self.output.startswith(_LINE)

@@ -7,7 +7,7 @@ import random
 
 import pytest
 
-from morocco.doctor.noise import compute_spread, judge_noise, measure_noise
+from morocco.doctor.noise import compute_spread, judge_noise
 
 
 def moments(*pieces: float) -> list[float]:
@@ -20,17 +20,17 @@ def test_work_that_always_takes_the_same_has_no_spread() -> None:
 
 
 def test_what_lasts_for_seconds_counts_in_full() -> None:
-    slow_then_fast = moments(*[0.0015] * 1000, *[0.0005] * 3000)
+    slow_then_fast = moments(*[0.0015] * 3000, *[0.0005] * 9000)
     spread = compute_spread([slow_then_fast])
     assert spread == pytest.approx(0.5, rel=0.2)
 
 
 def test_what_lasts_for_a_moment_evens_out() -> None:
     rng = random.Random(1)
-    jittery = moments(*(rng.choice([0.0005, 0.0015]) for _ in range(5000)))
+    jittery = moments(*(rng.choice([0.0005, 0.0015]) for _ in range(8000)))
     spread = compute_spread([jittery])
     assert spread is not None
-    assert spread < 0.04  # a single piece differs by 0.5
+    assert spread < 0.03  # a single piece differs by 0.5
 
 
 def test_a_thread_that_is_slower_than_another_counts() -> None:
@@ -39,7 +39,7 @@ def test_a_thread_that_is_slower_than_another_counts() -> None:
     assert 0.2 < spread < 0.5
 
 
-@pytest.mark.parametrize("threads", [[], [[]], [[1.0]], [moments(*[0.001] * 900)]])
+@pytest.mark.parametrize("threads", [[], [[]], [[1.0]], [moments(*[0.001] * 1900)]])
 def test_too_little_work_tells_nothing(threads: list[list[float]]) -> None:
     assert compute_spread(threads) is None
 
@@ -52,9 +52,3 @@ def test_runs_should_differ_little(spread: float | None, state: str) -> None:
     finding = judge_noise(spread)
     assert finding.state == state
     assert bool(finding.todo) == (state in ("doubtful", "bad"))
-
-
-def test_the_noise_of_this_machine_can_be_measured() -> None:
-    spread = measure_noise(1, seconds=2.5)
-    assert spread is not None
-    assert 0 <= spread < 2
