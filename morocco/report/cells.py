@@ -112,11 +112,17 @@ def choose_group(runs: CellRuns, clock: Clock, many_models: bool) -> Choice:
         return Choice(None, f"{which} failed: {list_causes(runs.failed)}")
     task = group_runs(runs.logs, clock, many_models)
     usable = [group for group in task.groups if group.has_speed]
-    if not usable:
+    best = choose_best(usable)
+    if best is None:
         return Choice(None, _explain_no_speed(task, runs.failed))
-    best = max(usable, key=lambda group: (len(group.long.runs), group.path.size))
     others = tuple(group.path.size for group in usable if group is not best)
     return Choice(best, passed_over=others)
+
+
+def choose_best(groups: Iterable[Group]) -> Group | None:
+    """Return the group with the most runs, on a tie the largest, of those that have a speed."""
+    usable = (group for group in groups if group.has_speed)
+    return max(usable, key=lambda group: (len(group.long.runs), group.path.size), default=None)
 
 
 def _explain_no_speed(task: TaskRuns, failed: Sequence[Entry]) -> str:

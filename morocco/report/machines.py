@@ -7,10 +7,11 @@ from collections.abc import Iterable, Iterator, Mapping
 from statistics import fmean
 from typing import NamedTuple
 
+from morocco.logs.log import Log
 from morocco.logs.record import RunRecord
-from morocco.report.cells import CellRuns, Key, choose_group
+from morocco.report.cells import CellRuns, Key, choose_best
 from morocco.report.model import GpuComparison
-from morocco.stats.grouping import Clock
+from morocco.stats.grouping import Clock, Group, group_runs
 from morocco.stats.speed import compute_rps
 from morocco.util.units import GIB, plural
 
@@ -77,6 +78,7 @@ def _describe(machines: Machines) -> list[str]:
 
 class _Speed(NamedTuple):
     rps: float
+    """Of the runs, or its share of that of the best GPU."""
     runs: int
 
 
@@ -94,15 +96,16 @@ def compare_gpus(
     if len(set(kinds.values()) - {_UNKNOWN_GPU}) == 1:
         names = {log: _add_uuids(kind, records.get(log)) for log, kind in kinds.items()}
     speeds = [_time_gpus(cell, kinds, names, clock) for cell in cells.values()]
-    compared = [of_cell for of_cell in speeds if len(of_cell) > 1]
+    compared: dict[str, list[_Speed]] = {}
+    for of_cell in (of_cell for of_cell in speeds if len(of_cell) > 1):
+        best = max(speed.rps for speed in of_cell.values())
+        for name, speed in of_cell.items():
+            compared.setdefault(name, []).append(_Speed(speed.rps / best, speed.runs))
     gpus = []
-    for name in dict.fromkeys(names.values()):
-        own = [of_cell for of_cell in compared if name in of_cell]
-        if own:
-            ratios = [of[name].rps / max(speed.rps for speed in of.values()) for of in own]
-            runs = sum(of_cell[name].runs for of_cell in own)
-            low, mean, high = min(ratios), fmean(ratios), max(ratios)
-            gpus.append(GpuComparison(name, runs, len(own), low, mean, high))
+    for name, shares in compared.items():
+        ratios, runs = zip(*shares, strict=True)
+        low, mean, high = min(ratios), fmean(ratios), max(ratios)
+        gpus.append(GpuComparison(name, sum(runs), len(shares), low, mean, high))
     return tuple(sorted(gpus, key=lambda gpu: (-gpu.mean, gpu.name)))
 
 
@@ -115,15 +118,23 @@ def _time_gpus(
     cell: CellRuns, kinds: Mapping[str, str], names: Mapping[str, str], clock: Clock
 ) -> dict[str, _Speed]:
     """Return the speed of each GPU on one task of one model; `kinds`, `names` are by log."""
+    start_ups: dict[str, list[Log]] = {}
+    long: dict[str, list[Log]] = {}
+    for log in cell.logs:
+        if log.path.is_start_up:
+            start_ups.setdefault(kinds[log.name], []).append(log)
+        else:
+            long.setdefault(names[log.name], []).append(log)
+    inits = {
+        kind: group_runs(of_kind, clock, many_models=True).init
+        for kind, of_kind in start_ups.items()
+    }
     speeds = {}
-    for name, kind in dict.fromkeys((names[log.name], kinds[log.name]) for log in cell.logs):
-        own = [
-            log
-            for log in cell.logs
-            if (kinds[log.name] == kind if log.path.is_start_up else names[log.name] == name)
-        ]
-        group = choose_group(CellRuns(own), clock, many_models=True).group
-        if group is not None:
-            rps = compute_rps(group.path.input_size, group.init_time, group.long.times)
-            speeds[name] = _Speed(rps, len(group.long.runs))
+    for name, own in long.items():
+        if init := inits.get(kinds[own[0].name]):
+            groups = group_runs(own, clock, many_models=True).groups
+            group = choose_best(Group(init, of_size.long, clock) for of_size in groups)
+            if group is not None:
+                rps = compute_rps(group.path.input_size, group.init_time, group.long.times)
+                speeds[name] = _Speed(rps, len(group.long.runs))
     return speeds

@@ -1,7 +1,8 @@
 """`make benchmark`: every figure that morocco promises, beside its target.
 
 Takes several minutes on a machine that should do nothing else. Arguments choose among
-startup, speed, delays, beat, memory, throughput, suite, lanes, scoring, reports and baselines.
+startup, speed, delays, beat, memory, throughput, suite, lanes, scoring, reports, baselines and
+fuzz.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from baselines import measure_baselines
 from beat import measure_beat
 from delays import measure_delays
 from figures import Figure, format_table
+from fuzz import measure_fuzz
 from lanes import measure_lanes
 from memory import measure_memory
 from reports import measure_reports
@@ -37,6 +39,7 @@ _BENCHMARKS = {
     "scoring": measure_scoring,
     "reports": measure_reports,
     "baselines": measure_baselines,
+    "fuzz": measure_fuzz,
 }
 
 
