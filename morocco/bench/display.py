@@ -95,18 +95,17 @@ def _get_width(stream: TextIO) -> int:
 
 
 def format_progress(progress: Progress) -> str:
-    """Return the live line: time elapsed, records fed and predicted, CPU, RAM and GPU."""
+    """Return the live line: what is most wanted comes first, for a narrow terminal cuts the end."""
     sample = progress.sample or Sample(0)
-    parts = [
-        format_elapsed(progress.elapsed),
+    parts = [format_elapsed(progress.elapsed), f"RAM {_format(sample.ram, GIB)} GB"]
+    if sample.gpu_ram is not None:
+        use, ram = _format(sample.gpu_usage, 0.01, 0), _format(sample.gpu_ram, GIB)
+        parts.append(f"GPU {use} % {ram} GB")
+    parts += [
+        f"CPU {_format(sample.cpu_usage, 1)} cores",
         f"fed {progress.fed:,}/{progress.records:,}",
         f"predicted {progress.predicted:,}",
-        f"CPU {_format(sample.cpu_usage, 1)} cores",
-        f"RAM {_format(sample.ram, GIB)} GB",
     ]
-    if sample.gpu_ram is not None:
-        parts.append(f"GPU {_format(sample.gpu_usage, 0.01, 0)} %")
-        parts.append(f"GPU RAM {_format(sample.gpu_ram, GIB)} GB")
     return "  ".join(parts)
 
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import shutil
+import textwrap
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Literal
 
@@ -14,6 +16,9 @@ Format = Literal["text", "json"]
 
 MAX_NAMED_OF_SIZE = 2
 """Up to this many logs of one size are named one by one, more are counted."""
+MAX_DETAILS = 9
+"""Of a rule that are shown."""
+MIN_COLUMNS = 60
 MAX_NAMED = 6
 """More logs than this are always counted; a run that stands out has a detail of its own."""
 
@@ -40,22 +45,43 @@ def render_json(checked: CheckResult) -> str:
 
 
 def render_text(checked: CheckResult, *, brief: bool = False) -> str:
-    """Return one line per rule, then the verdict; if `brief`, without the rules that hold."""
+    """Return the rules and the verdict; if `brief`, without the rules that hold.
+
+    A rule has a line, its details one each below it, and then what to do, all as wide as the
+    terminal.
+    """
     width = max(len(result.rule) for result in checked.results)
     lines = [
-        _render_line(result, width, checked.many_models)
+        line
         for result in checked.results
         if not brief or result.status != "Yes"
+        for line in _render_rule(result, width, checked.many_models)
     ]
     return "\n".join([*lines, "VALID" if checked.valid else "INVALID", ""])
 
 
-def _render_line(result: RuleResult, width: int, many_models: bool) -> str:
-    line = f"{result.status:<4}  {result.rule:<{width}}  {result.says}"
+def _render_rule(result: RuleResult, width: int, many_models: bool) -> Iterator[str]:
+    end = ":" if result.details else ""
+    yield from _wrap(f"{result.status:<4}  {result.rule:<{width}}  ", f"{result.says}{end}")
+    for detail in result.details[:MAX_DETAILS]:
+        yield from _wrap("      - ", _render_detail(detail, many_models))
+    if (more := len(result.details) - MAX_DETAILS) > 0:
+        yield f"      - {more} more, which --format json lists"
     if result.details:
-        details = "; ".join(_render_detail(detail, many_models) for detail in result.details)
-        line += f": {details} -> {result.todo}"
-    return escape_control_characters(line)
+        yield from _wrap("     -> ", result.todo)
+
+
+def _wrap(start: str, text: str) -> list[str]:
+    """Return lines as wide as the terminal that break between words only."""
+    columns = shutil.get_terminal_size().columns
+    return textwrap.wrap(
+        escape_control_characters(text),
+        max(columns, MIN_COLUMNS),
+        initial_indent=start,
+        subsequent_indent=" " * len(start),
+        break_long_words=False,
+        break_on_hyphens=False,
+    )
 
 
 def _render_detail(detail: Detail, many_models: bool) -> str:

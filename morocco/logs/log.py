@@ -47,7 +47,7 @@ NO_PEAKS = Peaks()
 INIT_SIZE: Size = (1, 1)
 """The size of the start-up runs; all others are long runs."""
 
-UNKNOWN_SIZE: Size = (0, 0)
+UNKNOWN_SIZE: Size = (-1, -1)
 """Of a log whose name and record do not tell."""
 
 _LOG_NAME = re.compile(r"([0-9]{1,9})_([0-9]{1,9})_([0-9]{1,9})\.jsonl")

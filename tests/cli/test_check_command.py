@@ -82,9 +82,11 @@ def test_an_invalid_submission_ends_with_code_1_and_says_why_on_stdout(bad: Path
     assert (done.returncode, done.stderr) == (1, "")
     *_, last = done.stdout.splitlines()
     assert last == "INVALID"
-    (line,) = [line for line in done.stdout.splitlines() if line.startswith("NO")]
-    assert "start-up" in line
-    assert "rcb/1_1_01.jsonl 18.0 s, the fastest 10.0 s -> " in line
+    lines = done.stdout.splitlines()
+    (at,) = [at for at, line in enumerate(lines) if line.startswith("NO")]
+    assert lines[at].split()[1] == "start-up"
+    assert "      - rcb/1_1_01.jsonl 18.0 s, the fastest 10.0 s" in lines[at:]
+    assert any(line.startswith("     -> ") for line in lines[at:])
 
 
 def test_a_zip_has_the_same_verdict_as_its_folder(bad: Path, tmp_path: Path) -> None:
@@ -141,7 +143,7 @@ def test_a_failed_run_besides_a_full_set_is_a_warning(good: Path) -> None:
     (good / "rcb" / "2000_32_06.jsonl.failed").write_text("")
     done = run("check", good)
     assert done.returncode == 0
-    assert "2000_32_06.jsonl.failed: skipped, a failed run" in done.stdout
+    assert "2000_32_06.jsonl.failed: skipped, a failed run" in " ".join(done.stdout.split())
     assert done.stdout.endswith("\nVALID\n")
 
 
@@ -151,9 +153,8 @@ def test_a_profile_is_read_from_a_file(tmp_path: Path) -> None:
     logs = write(make_submission(["parus"], runs=2), tmp_path / "logs")
     done = run("check", logs, "--profile", profile)
     assert (done.returncode, done.stderr) == (0, "")
-    assert "Tesla V100-SXM2-32GB, not A100, GPU memory 32 GB, not 40, 8 cores, not 16" in (
-        done.stdout
-    )
+    machine = "Tesla V100-SXM2-32GB, not A100, GPU memory 32 GB, not 40, 8 cores, not 16"
+    assert machine in " ".join(done.stdout.split())
     assert run("check", logs).returncode == 1
 
 
@@ -175,10 +176,16 @@ def test_check_imports_nothing_heavy(good: Path) -> None:
 # The text
 
 
-def test_each_rule_has_one_line_with_its_status_first(bad: Path) -> None:
+@pytest.mark.parametrize("columns", [80, 120])
+def test_the_text_is_as_wide_as_the_terminal_and_each_rule_begins_with_its_status(
+    bad: Path, columns: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", str(columns))
     checked = check(load_submission([bad]))
     *lines, last = render_text(checked).splitlines()
     assert last == "INVALID"
+    assert columns - 20 < max(map(len, lines)) <= columns
+    lines = [line for line in lines if not line.startswith(" ")]
     assert [re.split(r"\s+", line)[:2] for line in lines] == [
         [result.status, result.rule] for result in checked.results
     ]
@@ -196,10 +203,21 @@ def test_many_logs_of_a_size_are_counted_and_few_are_named() -> None:
         "x", True, (RuleResult("gpu-busy", "warn", "idle", (detail,), "do more"),)
     )
     assert render_text(checked).splitlines() == [
-        "warn  gpu-busy  idle: rubert terra/9_4_01.jsonl, rcb rwsd/1_1 9_4 (20 logs) 70% "
-        "-> do more",
+        "warn  gpu-busy  idle:",
+        "      - rubert terra/9_4_01.jsonl, rcb rwsd/1_1 9_4 (20 logs) 70%",
+        "     -> do more",
         "VALID",
     ]
+
+
+def test_details_beyond_the_first_are_counted() -> None:
+    details = tuple(
+        Detail(f"{number} s", "rubert", (f"rcb/1_1_{number}.jsonl",)) for number in range(30)
+    )
+    rule = RuleResult("cadence", "NO", "samples are missing", details, "measure again")
+    *_, last, todo, _ = render_text(CheckResult("x", False, (rule,))).splitlines()
+    assert last == "      - 21 more, which --format json lists"
+    assert todo == "     -> measure again"
 
 
 def test_strangers_cannot_write_to_the_terminal() -> None:

@@ -391,7 +391,7 @@ def test_a_folder_is_no_log(bench: Bench, tmp_path: Path) -> None:
 
 def test_a_terminal_shows_how_far_the_run_has_come(bench: Bench, log: Path) -> None:
     finished = on_terminal(bench, metronome_process("--hang 1.2"), "-o", log)
-    assert "fed 100/100  predicted 100  CPU" in finished.stderr
+    assert "fed 100/100  predicted 100" in finished.stderr
     assert finished.stderr.endswith(f"-> {log}\r\n")
 
 

@@ -121,7 +121,7 @@ def test_on_a_terminal_there_is_a_bar_and_a_line_for_the_current_run(suite: Suit
     target = suite.target(
         f'until [ "$2" = 1 ] || [ -e {shlex.quote(str(go))} ]; do sleep 0.1; done'
     )
-    line = re.compile(r"parus/20_4_01  \d+:\d\d  fed 20/20  predicted 0  CPU ")
+    line = re.compile(r"parus/20_4_01  \d+:\d\d  RAM [\d.]+ GB  CPU [\d.]+ cores  fed 20/20 ")
     terminal = Terminal()
     env = {"TERM": "xterm", "COLUMNS": "120"}
     try:

@@ -41,20 +41,20 @@ def stream() -> StringIO:
 
 def test_the_live_line_tells_how_far_a_run_has_come() -> None:
     assert format_progress(PROGRESS) == (
-        "1:24  fed 1,500/2,000  predicted 32  CPU 1.25 cores  RAM 3.00 GB"
+        "1:24  RAM 3.00 GB  CPU 1.25 cores  fed 1,500/2,000  predicted 32"
     )
 
 
 def test_the_gpu_has_its_place_in_the_line_once_the_target_is_on_it() -> None:
     sample = Sample(0, 0.0, GIB, 0.756, 5 * GIB // 2)
     line = format_progress(Progress(1, 1, 1, 0, sample))
-    assert line.endswith("CPU 0.00 cores  RAM 1.00 GB  GPU 76 %  GPU RAM 2.50 GB")
+    assert "RAM 1.00 GB  GPU 76 % 2.50 GB  CPU 0.00 cores" in line
 
 
 @pytest.mark.parametrize("sample", [None, Sample(0)])
 def test_what_is_not_measured_yet_is_a_dash(sample: Sample | None) -> None:
     line = format_progress(Progress(0, 1, 0, 0, sample))
-    assert line == "0:00  fed 0/1  predicted 0  CPU - cores  RAM - GB"
+    assert line == "0:00  RAM - GB  CPU - cores  fed 0/1  predicted 0"
 
 
 def test_the_live_line_is_redrawn_in_its_place_and_cleared_at_the_end(stream: StringIO) -> None:

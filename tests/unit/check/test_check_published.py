@@ -219,6 +219,6 @@ def test_checking_both_models_at_once_gives_the_results_of_each() -> None:
     both = check(load_submission([PUBLISHED / model for model in MODELS]))
     for rule, *of_each in zip(both.results, *(checked.results for checked in alone), strict=True):
         assert rule.details == tuple(detail for each in of_each for detail in each.details)
-    line = next(line for line in render_text(both).splitlines() if "readings" in line)
-    assert "rubert rcb/1_1_05.jsonl 58 lines" in line
-    assert "rubert-conversational terra/1_1_02.jsonl 81 lines" in line
+    lines = render_text(both).splitlines()
+    assert "      - rubert rcb/1_1_05.jsonl 58 lines" in lines
+    assert "      - rubert-conversational terra/1_1_02.jsonl 81 lines" in lines

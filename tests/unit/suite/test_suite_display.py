@@ -107,7 +107,7 @@ def test_each_current_run_has_a_line(terminal: Terminal) -> None:
     display.begin("b", OTHER)
     JobObserver(display, "a", JOB).progress(PROGRESS)
     _, first, second = drawn(terminal, display)
-    assert first.startswith("parus/20_4_01  1:24  fed 1,500/2,000  predicted 32  CPU 1.25 cores")
+    assert first.startswith("parus/20_4_01  1:24  RAM 3.00 GB  CPU 1.25 cores  fed 1,500/2,000")
     assert second == "rcb/1_1_01  starting"
     display.finish("a", JOB, 1, None)
     assert drawn(terminal, display)[1:] == ["rcb/1_1_01  starting"]
