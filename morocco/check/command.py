@@ -68,6 +68,7 @@ def pack(
     morocco pack logs -o logs.zip
     """
     from morocco.logs.pack import check_output, pack_logs
+    from morocco.logs.redact import TOLD
     from morocco.util.files import is_special
 
     check_output(output, replace=force)
@@ -75,6 +76,10 @@ def pack(
         _require_valid(paths, profile)
     packed = pack_logs(paths, output)
     warn(*packed.remarks)
+    if packed.hidden:
+        counts = ", ".join(f"{kind} ({count})" for kind, count in packed.hidden.items())
+        print_text(f"Hidden in the records of the zip: {counts}.", err=True)
+        print_text(f"They still tell: {TOLD}.", err=True)
     print_text(f"{plural(packed.logs, 'log')}, {plural(packed.records, 'record')}", err=True)
     if not is_special(output):  # which may be stdout
         print_text(output)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import stat
 import zipfile
 from collections import deque
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from operator import itemgetter
 from pathlib import Path, PurePath
@@ -15,6 +15,7 @@ from morocco.errors import DataError, OutputError
 from morocco.logs.archive import MAX_UNPACKED, ArchiveRefused, open_archive
 from morocco.logs.discovery import MAX_RECORD, FoundLog, FoundLogs, find_logs
 from morocco.logs.log import MAX_LINE
+from morocco.logs.redact import Redactor
 from morocco.util.files import check_free, open_atomically
 from morocco.util.units import format_bytes
 
@@ -30,6 +31,8 @@ class Packed:
     records: int
     remarks: tuple[str, ...]
     """Files that were skipped, one line each."""
+    hidden: Mapping[str, int]
+    """What the records do not tell any more: how many different things of each kind."""
 
 
 def check_output(output: Path, *, replace: bool = False) -> None:
@@ -43,7 +46,9 @@ def check_output(output: Path, *, replace: bool = False) -> None:
 def pack_logs(paths: Sequence[Path], output: Path) -> Packed:
     """Write every log below `paths`, and the records beside them, to a zip.
 
-    Logs are named `<task>/<file>`, or `<model>/<task>/<file>` if there are several models.
+    The records in it leave out what organisers need not know. Logs are named `<task>/<file>`, or
+    `<model>/<task>/<file>` if there are several models.
+
     DataError if `check` would refuse the zip, OutputError if it cannot be written; after either,
     `output` is as it was before.
     """
@@ -51,21 +56,22 @@ def pack_logs(paths: Sequence[Path], output: Path) -> Packed:
         try:
             output.parent.mkdir(parents=True, exist_ok=True)
             with open_atomically(output) as draft:
-                records = _write(found, draft)
+                redactor = Redactor(filter(None, map(_read_record, found.logs)))
+                records = _write(found, draft, redactor)
                 draft.flush()
                 _read_back(Path(draft.name), output)
         except ArchiveRefused as error:
             raise DataError(f"A zip of these logs would be refused:{error.faults}") from None
         except OSError as error:
             raise OutputError(f"Cannot write {output}: {error.strerror or error}.") from None
-    return Packed(len(found.logs), records, found.remarks)
+    return Packed(len(found.logs), records, found.remarks, redactor.hidden)
 
 
-def _write(found: FoundLogs, draft: BinaryIO) -> int:
+def _write(found: FoundLogs, draft: BinaryIO, redactor: Redactor) -> int:
     """Write the archive and return how many records it holds."""
     records, left = 0, MAX_UNPACKED
     with zipfile.ZipFile(draft, "w") as archive:
-        for name, content in _list_contents(found):
+        for name, content in _list_contents(found, redactor):
             records += name.endswith(".json")
             info = zipfile.ZipInfo(name, date_time=(1980, 1, 1, 0, 0, 0))
             info.compress_type = zipfile.ZIP_DEFLATED
@@ -80,13 +86,13 @@ def _write(found: FoundLogs, draft: BinaryIO) -> int:
     return records
 
 
-def _list_contents(found: FoundLogs) -> Iterator[tuple[str, Iterable[bytes]]]:
+def _list_contents(found: FoundLogs, redactor: Redactor) -> Iterator[tuple[str, Iterable[bytes]]]:
     """Yield the entries of the archive, sorted by name."""
     named = {_name_entry(log, found.many_models): log for log in found.logs}
     for name, log in sorted(named.items(), key=itemgetter(0)):
         record = _read_record(log)
         if record is not None:
-            yield name.removesuffix("l"), [record]
+            yield name.removesuffix("l"), [redactor.redact(record)]
         yield name, _read_lines(log)
 
 

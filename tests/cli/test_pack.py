@@ -24,7 +24,7 @@ from morocco.logs.pack import pack_logs
 from morocco.logs.samples import Sample
 from morocco.logs.submission import load_submission
 from runs import run_morocco
-from sample_logs import BEGIN, make_samples, write_record, write_samples
+from sample_logs import BEGIN, make_record, make_samples, write_record, write_samples
 from special_files import read_fifo
 
 PROFILE = """
@@ -126,6 +126,29 @@ def test_the_zip_reveals_nothing_about_the_machine(logs: Path, output: Path) -> 
             assert entry.date_time == (1980, 1, 1, 0, 0, 0)
             assert entry.external_attr >> 16 == stat.S_IFREG | 0o644
             assert (entry.create_system, entry.extra, entry.comment) == (3, b"", b"")
+
+
+def test_the_records_reveal_nothing_private_and_come_to_the_same_results(
+    logs: Path, output: Path, profile: Path
+) -> None:
+    users = [{"gpu": 0, "pid": 7, "name": "salary-model", "memory": 1}]
+    for number, path in enumerate(sorted(logs.rglob("*.jsonl"))):
+        (found,) = load_submission([path]).entries
+        assert found.log
+        host = {"cpu": "Broadwell", "cores": 8, "ram": 94 * 2**30, "name": f"me-{number}"}
+        target = {"target": "exec:/home/me/infer --token swordfish", "image_id": None}
+        write_record(path, make_record(found.log, host=host, target=target, gpu_users=users))
+    done = run_morocco("pack", logs, "-o", output, "--no-check").succeeds()
+    assert "Hidden in the records of the zip: host names (2), folders (1)" in done.stderr
+    with zipfile.ZipFile(output) as archive:
+        text = b"".join(archive.read(name) for name in archive.namelist())
+    for private in (b"me-0", b"/home/me", b"salary", b"swordfish", b"GPU-1"):
+        assert private not in text
+    assert "salary" in (logs / "parus" / "1_1_01.json").read_text()
+    told = [run_morocco("check", "--profile", profile, place).stdout for place in (logs, output)]
+    assert told[0].replace("salary-model", "process 1") == told[1]
+    for command in ("stats", "report"):
+        assert run_morocco(command, logs).stdout == run_morocco(command, output).stdout
 
 
 def test_several_models_keep_their_folders(tmp_path: Path, output: Path) -> None:
