@@ -13,6 +13,7 @@ import sys
 import tarfile
 import uuid
 from collections.abc import Callable, Iterator
+from contextlib import closing
 from pathlib import Path
 from warnings import catch_warnings, simplefilter
 
@@ -22,7 +23,7 @@ from docker import DockerClient
 from docker.errors import DockerException
 from hypothesis import settings
 
-from engines import as_root
+from engines import as_root, copy_image, require_podman
 from gpu_engine import GpuEngine
 from runs import METRONOME, Bench
 from suite_runs import Suites
@@ -31,6 +32,8 @@ pytest_plugins = ["gpu_machine"]
 
 BASE = "python:3.11-slim"
 LABEL = "morocco.tests"
+_SESSION = uuid.uuid4().hex
+"""Keeps the images of one process of the tests apart from those of another."""
 QUICK = "--rate 2000"
 """The default arguments of a metronome."""
 
@@ -39,6 +42,8 @@ Metronome = Callable[[str], str]
 Command = Callable[..., str]
 """Returns the TARGET that runs this command."""
 BuildImage = Callable[..., str]
+Built = dict[tuple[str, str], str]
+"""The ids of images by engine, and what they were built of."""
 
 # The background jobs of a shell and the workers of pytest-xdist ignore SIGINT, and so would every
 # process they start: a test of Ctrl-C would hang.
@@ -50,7 +55,7 @@ settings.register_profile("quick", max_examples=10, deadline=None)
 
 _MARKS = {
     "browser": {"browser"},
-    "docker": {"engine", "gpu_engine"},
+    "docker": {"engine", "docker_engine", "gpu_engine"},
     "slow": {"dist"},
 }
 """Each mark, and the fixtures whose users get it."""
@@ -89,7 +94,7 @@ def _choose_group(nodeid: str) -> str:
 
 
 @pytest.fixture(scope="session")
-def engine() -> Iterator[DockerClient]:
+def docker_engine(built: Built) -> Iterator[DockerClient]:
     """A client of the Docker engine; without one, skip the test, or fail in CI."""
     with catch_warnings():
         simplefilter("ignore")  # of the socket that docker-py leaves open when it fails
@@ -98,8 +103,11 @@ def engine() -> Iterator[DockerClient]:
     if isinstance(client, str):
         stop = pytest.fail if os.environ.get("CI") else pytest.skip
         stop(f"NOT TESTED: NO DOCKER ENGINE. Start it: sudo systemctl start docker. ({client})")
-    yield client
-    client.close()
+    with closing(client):
+        yield client
+        for (name, _), image in built.items():
+            if name == "docker":
+                client.images.remove(image, force=True)
 
 
 def _connect() -> DockerClient | str:
@@ -111,28 +119,62 @@ def _connect() -> DockerClient | str:
 
 
 @pytest.fixture(scope="session")
-def build_image(engine: DockerClient) -> Iterator[BuildImage]:
-    """Build each image from a Dockerfile and build arguments once; remove them all at the end."""
-    built: dict[str, str] = {}
-    session = uuid.uuid4().hex
+def podman_engine(docker_engine: DockerClient) -> Iterator[DockerClient]:
+    """A client of the Podman service that TEST_PODMAN_HOST names, which has the base image."""
+    with closing(DockerClient(require_podman())) as client:
+        copy_image(BASE, docker_engine, client)
+        yield client
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_sessionfinish(session: pytest.Session) -> None:
+    """Remove the images on Podman, which cannot look up one while another process removes one."""
+    address = os.environ.get("TEST_PODMAN_HOST")
+    if address and not hasattr(session.config, "workerinput"):
+        with closing(DockerClient(address)) as client:
+            for image in client.images.list(filters={"label": LABEL}):
+                client.images.remove(str(image.id), force=True)
+
+
+@pytest.fixture
+def engine_name(request: pytest.FixtureRequest) -> str:
+    """The engine that runs the containers of a test: docker or podman."""
+    spec = getattr(request.node, "callspec", None)  # of a test with parameters
+    return "podman" if spec and "podman" in spec.params.values() else "docker"
+
+
+@pytest.fixture
+def engine(engine_name: str, request: pytest.FixtureRequest) -> DockerClient:
+    """A client of the engine that runs the containers of a test."""
+    client: DockerClient = request.getfixturevalue(f"{engine_name}_engine")
+    return client
+
+
+@pytest.fixture(scope="session")
+def built() -> Built:
+    """The images that are built."""
+    return {}
+
+
+@pytest.fixture
+def build_image(engine: DockerClient, engine_name: str, built: Built) -> BuildImage:
+    """Build each image once; they are removed when all tests are done."""
 
     def build(dockerfile: str, **arguments: str) -> str:
-        key = json.dumps([dockerfile, arguments])
+        key = engine_name, json.dumps([dockerfile, arguments])
         if key not in built:
             image, _ = engine.images.build(
                 fileobj=_context(dockerfile),
                 custom_context=True,
                 buildargs=arguments,
-                labels={LABEL: session},
+                labels={LABEL: _SESSION},
                 rm=True,
                 forcerm=True,
             )
             built[key] = str(image.id)
         return built[key]
 
-    yield build
-    for image in engine.images.list(filters={"label": f"{LABEL}={session}"}):
-        engine.images.remove(str(image.id), force=True)
+    return build
 
 
 def _context(dockerfile: str) -> io.BytesIO:
@@ -147,14 +189,17 @@ def _context(dockerfile: str) -> io.BytesIO:
     return context
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture
 def metronome_image(build_image: BuildImage) -> Metronome:
     """Make an image of a metronome with its arguments baked in."""
     dockerfile = METRONOME.with_name("Dockerfile").read_text()
-    return lambda arguments: build_image(dockerfile, ARGS=f"{QUICK} {arguments}")
+    return lambda arguments: build_image(
+        # Not as a build argument: Podman's cache takes no notice of those.
+        f"{dockerfile}ENV METRONOME={json.dumps(f'{QUICK} {arguments}')}\n"
+    )
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture
 def command_image(build_image: BuildImage) -> Command:
     """Make an image that runs a command."""
     return lambda *words: build_image(f"FROM {BASE}\nENTRYPOINT {json.dumps(words)}\n")
@@ -163,7 +208,7 @@ def command_image(build_image: BuildImage) -> Command:
 @pytest.fixture(params=["process", pytest.param("container", marks=pytest.mark.docker)])
 def kind(request: pytest.FixtureRequest) -> str:
     """Each kind of target: what holds for one must hold for the other."""
-    return str(request.param)
+    return "container" if request.param == "podman" else str(request.param)
 
 
 @pytest.fixture
@@ -238,7 +283,7 @@ def log(tmp_path: Path) -> Path:
 def bench(data_dir: Path, request: pytest.FixtureRequest) -> Iterator[Bench]:
     """Run `morocco bench`; the test must leave no container behind."""
     client = _engine_of(request)
-    bench = Bench(data_dir)
+    bench = Bench(data_dir, _environment(request))
     yield bench
     if client:
         left = [name for pid in bench.pids for name in _remove_containers(client, pid)]
@@ -249,13 +294,19 @@ def bench(data_dir: Path, request: pytest.FixtureRequest) -> Iterator[Bench]:
 def suite(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[Suites]:
     """Run `morocco suite`; the test must leave no process and no container behind."""
     client = _engine_of(request)
-    suites = Suites(tmp_path)
+    suites = Suites(tmp_path, _environment(request))
     yield suites
     left: list[object] = list(suites.processes)
     suites.clean_up()
     if client:
         left += [name for pid in suites.pids for name in _remove_containers(client, pid)]
     assert not left, f"processes or containers were left behind: {left}"
+
+
+def _environment(request: pytest.FixtureRequest) -> dict[str, str]:
+    """Return the variables that make morocco use the engine of a test."""
+    on_podman = request.getfixturevalue("engine_name") == "podman"
+    return {"DOCKER_HOST": require_podman()} if on_podman else {}
 
 
 def _engine_of(request: pytest.FixtureRequest) -> DockerClient | None:

@@ -70,6 +70,15 @@ class MemoryGroup:
         name = "memory.max_usage_in_bytes" if self.version == 1 else "memory.peak"
         return _read_number(f"{self.folder}/{name}")
 
+    def oom_kills(self) -> int | None:
+        """Return how many of its processes the kernel killed for memory; None once it is gone."""
+        name = "memory.oom_control" if self.version == 1 else "memory.events"
+        try:
+            text = b"\n" + read_kernel_file(f"{self.folder}/{name}")
+        except OSError:
+            return None
+        return _find_number(text, b"oom_kill")
+
     def kernel(self) -> Bytes:
         """Return what the kernel itself uses for the group, as far as it counts that."""
         if self.version == 1:
@@ -133,12 +142,12 @@ def _find_groups(pid: int, controller: str, proc: Path) -> Iterator[tuple[Path, 
     """Yield folder and version of the groups that only this process and its kin are in."""
     try:
         groups = _read_groups(proc / str(pid) / "cgroup")
-        own = _read_groups(proc / "self" / "cgroup")
+        others = [_read_groups(proc / "self" / "cgroup"), _read_parent_groups(pid, proc)]
     except OSError:
         return
     for version, name in ((1, controller), (2, "")):
         path = groups.get(name)
-        if path is None or path == own.get(name):
+        if path is None or path in [other.get(name) for other in others]:
             continue
         for root, mount_point in _read_mounts(proc / "self" / "mountinfo", name):
             folder = Path(mount_point) / path.removeprefix(root).lstrip("/")
@@ -222,6 +231,15 @@ def is_named_in_cgroup(pid: int, name: str, proc: Path = Path("/proc")) -> bool:
         return any(name in group for group in _read_groups(proc / str(pid) / "cgroup").values())
     except OSError:
         return False
+
+
+def _read_parent_groups(pid: int, proc: Path) -> dict[str, str]:
+    """Return the groups of the parent, which a rootless engine's container may share."""
+    try:
+        stat = (proc / str(pid) / "stat").read_text()
+        return _read_groups(proc / stat.rpartition(")")[2].split()[1] / "cgroup")
+    except OSError:
+        return {}
 
 
 def _read_groups(file: Path) -> dict[str, str]:

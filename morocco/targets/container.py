@@ -11,6 +11,7 @@ import time
 import uuid
 from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import suppress
+from dataclasses import replace
 from datetime import datetime
 from typing import Any
 
@@ -22,7 +23,8 @@ from docker.types import DeviceRequest, LogConfig
 from requests.exceptions import RequestException
 
 from morocco.errors import EngineError, TargetError
-from morocco.hardware.host import name_pid_space, read_host_info
+from morocco.hardware.cgroup import is_named_in_cgroup
+from morocco.hardware.host import created_at, name_pid_space, read_host_info
 from morocco.targets.engine import (
     LABEL,
     SPACE_LABEL,
@@ -30,6 +32,7 @@ from morocco.targets.engine import (
     connect,
     engine_errors,
     ensure_image,
+    is_podman,
     read_engine_name,
     root_cause,
 )
@@ -61,6 +64,15 @@ _TMPFS = "rw,exec,nosuid,nodev,mode=1777"  # some libraries compile and load cod
 _KILL = Limits(usual=10, stopped=5)
 _REMOVE = Limits(usual=600, stopped=20)
 """A healthy engine takes a second; one with a slow disk, half a minute."""
+_BAD_COMMAND = re.compile(r"\bexec(utable|: )")
+"""In what runc and crun say of a command that cannot be run."""
+_LIMITS = {
+    "memory": "Memory",
+    "cpus": "NanoCpus",
+    "cpuset": "CpusetCpus",
+    "pids": "PidsLimit",
+}
+"""Limits by their names in the record, and in the engine's answers."""
 _CHANNELS: dict[int, Channel] = {1: "stdout", 2: "stderr"}
 
 
@@ -169,16 +181,51 @@ class ContainerTarget:
             engine,
             _list_limits(self._options, self._memory.get("mem_limit")),
         )
+        prepared = time.monotonic()
         with engine_errors(f"Cannot create a container of {self._image}"):
             self._check_killed()
             container: Container = self._client.containers.create(
                 image, self._arguments, **self._build_settings(engine, _find_home(image))
             )
-            attached = self._client.api.attach_socket(
-                self._name, params={"stdin": 1, "stdout": 1, "stderr": 1, "stream": 1}
+        self._attached = AttachedStreams(self._attach())
+        self._launched = Launch(str(container.id), self._ask_to_start, self._inspect, prepared)
+        if is_podman(engine):
+            self._look_at_podman(str(container.id), self._launched)
+
+    def _attach(self) -> socket.socket:
+        """Return the socket of the container's streams; Podman already makes its process."""
+        streams = {"stdin": 1, "stdout": 1, "stderr": 1, "stream": 1}
+        failed = f"Cannot create a container of {self._image}"
+        with engine_errors(failed):
+            try:
+                attached: socket.socket = self._client.api.attach_socket(self._name, streams)._sock
+            except APIError as error:
+                if _BAD_COMMAND.search(root_cause(error)):
+                    raise self._explain(f"{failed}: {root_cause(error)}") from None
+                raise
+        return attached
+
+    def _look_at_podman(self, container: str, launch: Launch) -> None:
+        """Find the process that Podman has made, and the limits that are in force."""
+        with engine_errors("Cannot query the container's limits"):
+            attrs = self._client.api.inspect_container(self._name)
+        pid = int(attrs["State"]["Pid"])
+        launch.look(pid)
+        grouped = is_named_in_cgroup(pid, container) or created_at(pid) is None
+        set_limits = attrs["HostConfig"] if grouped else {}
+        self._keep_limits({name for name, key in _LIMITS.items() if not set_limits.get(key)})
+
+    def _keep_limits(self, ignored: Collection[str]) -> None:
+        """Drop the limits that the engine ignores; raises EngineError if they were asked for."""
+        if asked := [name for name in _list_asked(self._options) if name in ignored]:
+            raise EngineError(
+                f"The engine does not enforce {', '.join(asked)}: Podman of an ordinary user sets "
+                "limits only where control groups of version 2 are delegated to that user. Omit "
+                "them, or use the engine of root."
             )
-        self._attached = AttachedStreams(attached._sock)
-        self._launched = Launch(str(container.id), self._ask_to_start, self._inspect)
+        limits = self.identity.limits.items()
+        kept = {name: limit for name, limit in limits if name not in ignored}
+        self.identity = replace(self.identity, limits=kept)
 
     def _connect(self) -> str:
         """Connect to the engine and return its name and version."""
@@ -233,7 +280,7 @@ class ContainerTarget:
     def _build_device_requests(self, engine: str) -> list[DeviceRequest]:
         if not self._gpus:
             return []
-        if engine.startswith("Podman"):  # it silently ignores the other form
+        if is_podman(engine):  # it silently ignores the other form
             names = [f"nvidia.com/gpu={index}" for index, _ in self._gpus]
             return [DeviceRequest(driver="cdi", device_ids=names)]
         uuids = [uuid for _, uuid in self._gpus]
@@ -311,7 +358,8 @@ class ContainerTarget:
         state = self._inspect()
         ended = self._launch.find_end(state)
         late = self._launch.lateness
-        return Exit(int(status["StatusCode"]), ended, state.out_of_memory, fed_late=late)
+        killed = state.out_of_memory or self._launch.killed_for_memory
+        return Exit(int(status["StatusCode"]), ended, killed, fed_late=late)
 
     def kill(self) -> None:
         """Kill all processes of the container, or cancel its preparation."""
@@ -367,7 +415,7 @@ class ContainerTarget:
             failed.append(
                 EngineError(
                     "The engine does not answer. The container may still exist; once the engine is "
-                    f"running again, remove it with: docker rm -f {self._name}"
+                    f"running again, remove it with: docker rm -f {self._name} (or podman)"
                 )
             )
         if failed:
@@ -383,13 +431,13 @@ def remove_container(client: DockerClient, name: str) -> None:
     except APIError as error:
         raise EngineError(
             f"Cannot remove the container: {root_cause(error).rstrip('.')}. Remove it with: "
-            f"docker rm -f {name}"
+            f"docker rm -f {name} (or podman)"
         ) from None
     except RequestException as error:
         raise EngineError(
-            f"The connection to the Docker engine is lost ({root_cause(error)}). The container "
+            f"The connection to the container engine is lost ({root_cause(error)}). The container "
             "may still exist; once the engine is running again, remove it with: "
-            f"docker rm -f {name}"
+            f"docker rm -f {name} (or podman)"
         ) from None
 
 
@@ -411,6 +459,13 @@ def _find_home(image: Image) -> str:
     user = (config.get("User") or "root").partition(":")[0]
     usual = "/root" if user in ("root", "0") else f"/home/{user}"
     return env.get("HOME") or usual
+
+
+def _list_asked(options: RunOptions) -> list[str]:
+    """Return the limits that change what is measured, where they are no defaults."""
+    memory, cpus = options.container.memory, options.container.cpus
+    asked = {"memory": memory not in (None, "none"), "cpus": cpus, "cpuset": options.cores}
+    return [name for name, value in asked.items() if value]
 
 
 def _list_limits(options: RunOptions, memory: str | None) -> dict[str, str]:

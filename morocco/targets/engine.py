@@ -6,7 +6,7 @@ import json
 import os
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass
 from typing import Any
 from urllib.parse import urlsplit
@@ -37,6 +37,9 @@ PROBE_LABEL = "morocco.probe"
 _CUDA = re.compile(r"^CUDA_VERSION=(\d+\.\d+)", re.MULTILINE)
 _NEEDED_CUDA = re.compile(r"^NVIDIA_REQUIRE_CUDA=.*?cuda>=(\d+\.\d+)", re.MULTILINE)
 _LOCAL_HOSTS = ("localhost", "127.0.0.1", "::1")
+_ENGINES = {"Docker": "Docker Engine", "Libpod": "Podman Engine"}
+"""What engines call themselves in the header `Server`, and what they are called."""
+_ANY_VERSION = "1.41"
 _ANSWER_TIMEOUT = 600
 """Seconds: a start from a cold disk, or a silent stretch of a pull, may take minutes."""
 
@@ -56,8 +59,7 @@ def open_engine(timeout: int = _ANSWER_TIMEOUT) -> tuple[DockerClient, Mapping[s
     try:
         if not _is_local(address):
             raise _not_local(address)
-        environment = {**os.environ, "DOCKER_HOST": address.url}
-        client = docker.from_env(timeout=timeout, environment=environment)
+        client = _open(address, timeout)
         system = client.info()
     except (DockerException, RequestException, ValueError) as error:
         raise EngineError(
@@ -70,6 +72,25 @@ def open_engine(timeout: int = _ANSWER_TIMEOUT) -> tuple[DockerClient, Mapping[s
         client.close()
         raise _not_local(address)
     return client, system
+
+
+def _open(address: Address, timeout: int) -> DockerClient:
+    """Return a client that speaks the engine's version of the API."""
+    how: dict[str, Any] = {
+        "timeout": timeout,
+        "environment": {**os.environ, "DOCKER_HOST": address.url},
+    }
+    with closing(docker.from_env(version=_ANY_VERSION, **how)) as probe:
+        version = _ping(probe).get("Api-Version")  # asked for all versions, Podman takes a second
+    return docker.from_env(version=version, **how)
+
+
+def _ping(client: DockerClient) -> Mapping[str, str]:
+    """Return the headers of the engine's shortest answer."""
+    answer = client.api.get(f"{client.api.base_url}/_ping")
+    answer.raise_for_status()
+    headers: Mapping[str, str] = answer.headers
+    return headers
 
 
 def _is_local(address: Address) -> bool:
@@ -87,11 +108,13 @@ def _not_local(address: Address) -> EngineError:
 
 def read_engine_name(client: DockerClient) -> str:
     """Return name and version: `Docker Engine 20.10.24`, `Podman Engine 4.9.3`."""
-    version = client.version()
-    components = version.get("Components") or [{"Name": "Engine", **version}]
-    name = components[0].get("Name", "Engine")
-    name = "Docker Engine" if name == "Engine" else name
-    return f"{name} {components[0].get('Version', '')}".strip()
+    program, _, version = _ping(client).get("Server", "").partition(" ")[0].partition("/")
+    return f"{_ENGINES.get(program, program or 'Engine')} {version}".strip()
+
+
+def is_podman(engine: str) -> bool:
+    """Return whether the name of an engine is that of Podman."""
+    return engine.startswith(_ENGINES["Libpod"])
 
 
 def ensure_image(client: DockerClient, name: str, policy: PullPolicy, on_pull: OnPull) -> Image:
@@ -183,8 +206,8 @@ def engine_errors(failed: str) -> Iterator[None]:
         raise EngineError(f"{failed}: {root_cause(error)}") from None
     except (RequestException, OSError) as error:
         raise EngineError(
-            f"{failed}: the connection to the Docker engine is lost ({root_cause(error)}). See its "
-            "log: journalctl -u docker."
+            f"{failed}: the connection to the container engine is lost ({root_cause(error)}). See "
+            "its log: journalctl -u docker, or podman."
         ) from None
 
 

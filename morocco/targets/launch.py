@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import select
 import threading
@@ -12,7 +13,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from morocco.errors import EngineError
-from morocco.hardware.cgroup import is_named_in_cgroup
+from morocco.hardware.cgroup import find_memory_group, is_named_in_cgroup
 from morocco.hardware.host import created_at
 from morocco.targets.target import Start
 from morocco.util.units import Seconds
@@ -53,21 +54,40 @@ class Launch:
     """
 
     def __init__(
-        self, container: str, start: Callable[[], object], inspect: Callable[[], ContainerState]
+        self,
+        container: str,
+        start: Callable[[], object],
+        inspect: Callable[[], ContainerState],
+        prepared: Seconds = math.inf,
     ) -> None:
-        """`container` is its full id; `start` returns, or raises, when the engine has answered."""
+        """`container` is its full id; `start` returns, or raises, when the engine has answered.
+
+        `prepared` is a moment before which its process cannot exist: Podman makes it before the
+        start, and lets it wait.
+        """
         self._container, self._start, self._inspect = container, start, inspect
+        self._prepared = prepared
+        self.killed_for_memory = False
+        """Whether the kernel says so, once the main process has ended."""
         self._answered: Future[Seconds] = Future()
         self._shown: Future[ContainerState] = Future()
         self._pid: Future[int | None] = Future()
         self._cancelled = threading.Event()
         self._watcher = threading.Thread(target=self._follow, name="watcher", daemon=True)
         self._handle: int | None = None
-        self._asked: Seconds = 0.0
+        self._asked: Seconds = math.inf
         self._started: Seconds = 0.0
         self._known: Seconds = 0.0
         """When morocco knew that the container runs, and went on."""
         self._ended: Seconds | None = None
+
+    def look(self, pid: int) -> None:
+        """Follow the process that the engine made already, as Podman does; 0 if there is none."""
+        if pid and self._is_visible(pid):
+            self._pid.set_result(pid)
+            if (handle := _open_pidfd(pid)) is not None:
+                watch = (pid, handle)
+                threading.Thread(target=self._watch, args=watch, name="end", daemon=True).start()
 
     def begin(self) -> Start:
         """Start the container and return when that was, and its process if it is known by now."""
@@ -79,7 +99,8 @@ class Launch:
         self._started = time.monotonic()
         if not self._shown.done():
             self._started = self._answered.result()
-        wait([self._pid], timeout=_GRACE)
+        known: tuple[Future[Any], ...] = (self._pid, self._shown)
+        wait(known, timeout=_GRACE)
         self._known = time.monotonic()
         if (told := self._started_at()) is not None:
             self._started = told
@@ -113,7 +134,7 @@ class Launch:
             raise EngineError(
                 f"The engine reported {self.lateness:.1f} s late that the container runs, so it "
                 "was fed too late and the run time would be wrong. See what keeps the engine busy "
-                "(its log: journalctl -u docker), then run again."
+                "(its log: journalctl -u docker, or podman), then run again."
             )
         return pid
 
@@ -147,20 +168,28 @@ class Launch:
         """Find the main process, then wait for its end."""
         try:
             state = self._await_running()
+            if self._pid.done():
+                return
             pid = self._open(state) if state is not None else None
         except BaseException as error:
-            self._pid.set_exception(error)
+            if not self._pid.done():
+                self._pid.set_exception(error)
             return
         self._pid.set_result(pid)
-        if self._handle is not None:
-            self._watch(self._handle)
+        if pid is not None and self._handle is not None:
+            self._watch(pid, self._handle)
 
-    def _watch(self, handle: int) -> None:
-        """Note the moment the process ends, which the engine reports some 25 ms later."""
+    def _watch(self, pid: int, handle: int) -> None:
+        """Note the moment the process ends, which the engine reports some 25 ms later.
+
+        Until then the control group is still there, and tells better than Podman why it ended.
+        """
+        group = find_memory_group(pid)
         poll = select.poll()
         poll.register(handle, select.POLLIN)
         poll.poll()
         self._ended = time.monotonic()
+        self.killed_for_memory = group is not None and bool(group.oom_kills())
         os.close(handle)
 
     def _await_running(self) -> ContainerState | None:
@@ -197,8 +226,8 @@ class Launch:
         if is_named_in_cgroup(pid, self._container):
             return True
         created = created_at(pid)  # without cgroups, as in some rootless engines
-        asked = time.time() - (time.monotonic() - self._asked)
-        return created is not None and created >= asked - _CLOCK_ERROR
+        earliest = min(self._prepared, self._asked) - time.monotonic() + time.time()
+        return created is not None and created >= earliest - _CLOCK_ERROR
 
     def _check_ended_before(self, looked: Seconds) -> None:
         """Raise EngineError if the container still ran when its process was not to be seen."""

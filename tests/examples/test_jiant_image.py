@@ -76,7 +76,7 @@ def out_dir() -> Path:
 
 
 @pytest.fixture(scope="module")
-def built(engine: DockerClient, out_dir: Path) -> Iterator[dict[str, jiant.Completed]]:
+def built(docker_engine: DockerClient, out_dir: Path) -> Iterator[dict[str, jiant.Completed]]:
     """What building the images of two tasks came to; their names are removed in the end.
 
     The layers that they share stay, for a gigabyte of libraries takes minutes to install.
@@ -87,8 +87,8 @@ def built(engine: DockerClient, out_dir: Path) -> Iterator[dict[str, jiant.Compl
             for task in ("terra", "lidirus")
         }
     finally:
-        for image in engine.images.list(filters={"reference": f"{NAME}-*"}):
-            engine.images.remove(str(image.id), force=True, noprune=True)
+        for image in docker_engine.images.list(filters={"reference": f"{NAME}-*"}):
+            docker_engine.images.remove(str(image.id), force=True, noprune=True)
 
 
 @pytest.mark.parametrize("task", ["terra", "lidirus"])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import json
 import os
 import re
@@ -15,8 +16,9 @@ import time
 from collections.abc import Sequence
 from contextlib import ExitStack, closing, suppress
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
+import pytest
 from docker import DockerClient
 
 from morocco.targets.probe import pack_programs
@@ -32,6 +34,47 @@ def as_root() -> list[str] | None:
     sudo = shutil.which("sudo")
     asked = sudo and subprocess.run([sudo, "-n", "true"], capture_output=True, check=False)
     return [sudo, "-n"] if sudo and asked and asked.returncode == 0 else None
+
+
+def require_podman() -> str:
+    """Return the address of the Podman service for tests; without one, skip, or fail in CI."""
+    address = os.environ.get("TEST_PODMAN_HOST")
+    if not address:
+        stop = pytest.fail if os.environ.get("CI") else pytest.skip
+        stop(
+            "NOT TESTED: NO PODMAN. Start it (podman system service --time=0 unix:///tmp/podman &) "
+            "and tell the tests: TEST_PODMAN_HOST=unix:///tmp/podman"
+        )
+    return address
+
+
+on_both_engines = pytest.mark.parametrize(
+    "engine_name", ["docker", pytest.param("podman", marks=pytest.mark.podman)], indirect=True
+)
+"""Run a test of containers on Docker and on Podman."""
+
+on_every_engine = pytest.mark.parametrize(
+    "kind",
+    [
+        "process",
+        pytest.param("container", marks=pytest.mark.docker),
+        pytest.param("podman", marks=[pytest.mark.docker, pytest.mark.podman]),
+    ],
+    indirect=True,
+)
+"""Run a test of any kind of target as a process, on Docker and on Podman."""
+
+
+def copy_image(name: str, source: DockerClient, target: DockerClient) -> None:
+    """Copy an image from one engine to another that lacks it; one test process at a time."""
+    with (Path(tempfile.gettempdir()) / f"copy-{os.getuid()}").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if target.images.list(name):
+            return
+        saved: Any = source.images.get(name).save(named=True)  # docker-py takes what it gives
+        (copy,) = target.images.load(saved)
+        repository, _, tag = name.partition(":")
+        copy.tag(repository, tag)
 
 
 class SlowEngine:

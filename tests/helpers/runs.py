@@ -169,8 +169,10 @@ class Run:
 class Bench:
     """Runs `morocco bench`, by default on 100 records in batches of 32."""
 
-    def __init__(self, data_dir: Path) -> None:
+    def __init__(self, data_dir: Path, env: Mapping[str, str] | None = None) -> None:
+        """`env` is added to the environment of all runs."""
         self._data_dir = data_dir
+        self._env = env or {}
         self.pids: list[int] = []
 
     def __call__(self, target: str, *options: object, **more: Any) -> Finished:
@@ -185,11 +187,13 @@ class Bench:
         task: str = "parus",
         size: int = 100,
         data: Path | None = None,
+        env: Mapping[str, str] | None = None,
         **streams: Any,
     ) -> Run:
         """Start a run and return it."""
         sizes = ("--input-size", size, "--batch-size", 32)
-        run = Run("bench", target, data or self._data_dir, task, *sizes, *options, **streams)
+        command = ("bench", target, data or self._data_dir, task, *sizes, *options)
+        run = Run(*command, env={**self._env, **(env or {})}, **streams)
         self.pids.append(run.pid)
         return run
 

@@ -52,8 +52,10 @@ class Entry:
 class Suites:
     """Runs `morocco suite`, by default twice on PARus in batches of four."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, env: Mapping[str, str] | None = None) -> None:
+        """`env` is added to the environment of all runs."""
         self.folder = folder
+        self._env = env or {}
         self.data, self.logs = folder / "data", folder / "logs"
         self._diary = folder / "diary"
         self._mark = uuid.uuid4().hex
@@ -92,7 +94,7 @@ class Suites:
 
     def run(self, *args: object, env: Mapping[str, str] | None = None, **streams: Any) -> Run:
         """Start a suite with exactly these arguments and return it."""
-        run = Run("suite", *args, env={**(env or {}), _MARK: self._mark}, **streams)
+        run = Run("suite", *args, env={**self._env, **(env or {}), _MARK: self._mark}, **streams)
         self.pids.append(run.pid)
         return run
 

@@ -16,6 +16,7 @@ from statistics import median
 import pytest
 from conftest import Command, Metronome, metronome_process
 
+from engines import on_every_engine
 from runs import (
     KEYS,
     Bench,
@@ -84,6 +85,7 @@ def test_a_log_has_its_name_only_once_the_run_is_good(
     assert files_in(log.parent) == ["100_32_01.json", log.name]
 
 
+@on_every_engine
 def test_the_run_time_is_the_life_of_the_target(
     metronome: Metronome, bench: Bench, log: Path
 ) -> None:
@@ -132,6 +134,7 @@ def test_stats_finds_what_bench_wrote(bench: Bench, log: Path, tmp_path: Path) -
 
 
 @pytest.mark.timing
+@on_every_engine
 def test_all_processes_of_the_target_are_counted(metronome: Metronome, bench: Bench) -> None:
     target = metronome("--workers 2 --eat 50 --hang 1.5")
     lines = bench(target, "--rate", 10).succeeds().lines
@@ -148,6 +151,7 @@ def test_the_model_may_run_below_a_shell(command: Command, bench: Bench) -> None
 # Input and output
 
 
+@on_every_engine
 def test_predictions_are_kept_to_the_byte(
     command: Command, bench: Bench, log: Path, tmp_path: Path, data_dir: Path
 ) -> None:
@@ -163,6 +167,7 @@ def test_predictions_are_kept_to_the_byte(
     assert record["data"]["sha256"] == hashlib.sha256(data).hexdigest()
 
 
+@on_every_engine
 def test_twenty_megabytes_go_in_while_twenty_come_out(
     command: Command, bench: Bench, tmp_path: Path, data_dir: Path
 ) -> None:

@@ -21,7 +21,7 @@ import pytest
 from conftest import Command, Metronome, metronome_process
 from docker import DockerClient
 
-from engines import SecondEngine, SlowEngine
+from engines import SecondEngine, SlowEngine, on_both_engines, on_every_engine
 from gpu_machine import require_root
 from morocco.util.units import plural
 from runs import Bench, Run, files_in, parse, read_failed_record, read_log, read_record, until
@@ -41,6 +41,7 @@ def failed(log: Path) -> Any:
 # The target
 
 
+@on_every_engine
 def test_an_exit_code_is_told_with_the_last_words(
     metronome: Metronome, bench: Bench, log: Path
 ) -> None:
@@ -53,6 +54,7 @@ def test_an_exit_code_is_told_with_the_last_words(
     assert record["failure"] == {"kind": "TargetError", "message": error}
 
 
+@on_every_engine
 def test_only_the_last_words_are_quoted(command: Command, bench: Bench, log: Path) -> None:
     script = "cat; for n in $(seq 100000); do echo line $n >&2; done; exit 7"
     error = bench(command("sh", "-c", script), "-o", log).fails(10)
@@ -61,6 +63,7 @@ def test_only_the_last_words_are_quoted(command: Command, bench: Bench, log: Pat
     assert len(failed(log)["stderr"]) <= 64 * 1024
 
 
+@on_both_engines
 def test_a_container_killed_for_memory_is_told_its_limit(
     metronome_image: Metronome, bench: Bench, log: Path
 ) -> None:
@@ -144,6 +147,7 @@ def test_output_that_is_raw_is_not_checked(bench: Bench, log: Path) -> None:
     assert read_record(log)["arguments"]["raw_output"] is True
 
 
+@on_every_engine
 def test_a_target_that_hangs_unread_is_ended_by_the_time_limit(
     metronome: Metronome, bench: Bench, log: Path
 ) -> None:
@@ -228,6 +232,7 @@ def test_a_signal_leaves_nothing_of_what_the_engine_is_still_at(
     assert not log.exists()
 
 
+@on_every_engine
 def test_a_second_signal_does_not_disturb_the_cleaning_up(
     metronome: Metronome, bench: Bench, log: Path
 ) -> None:
@@ -515,7 +520,7 @@ def test_an_engine_that_dies_ends_the_run(
         second_engine.kill()
         error = run.finish().fails(4)
     assert time.monotonic() - killed < 10
-    assert "The connection to the Docker engine is lost (Connection refused)" in error
+    assert "The connection to the container engine is lost (Connection refused)" in error
     assert "docker rm -f morocco-" in error
     assert failed(log)["failure"]["kind"] == "EngineError"
     assert len(read_log(Path(f"{log}.failed"))) > 1

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from conftest import Command
 
+from engines import on_every_engine
 from paths import ROOT
 from runs import Bench, read_log, read_record
 
@@ -40,7 +41,15 @@ def run_toy(
     return read_record(log)["peaks"], max(samples) / MIB
 
 
-@pytest.mark.parametrize("case", SIZES)
+@pytest.mark.parametrize(
+    ("case", "kind"),
+    [
+        *((case, "process") for case in SIZES),
+        *(pytest.param(case, "container", marks=pytest.mark.docker) for case in SIZES),
+        pytest.param("forks", "podman", marks=[pytest.mark.docker, pytest.mark.podman]),
+    ],
+    indirect=["kind"],
+)
 def test_ram_is_what_the_target_adds_to_the_machine(
     case: str, kind: str, command: Command, bench: Bench, log: Path
 ) -> None:
@@ -56,6 +65,7 @@ def test_ram_is_what_the_target_adds_to_the_machine(
         assert sampled == pytest.approx(truth, rel=0.05)
 
 
+@on_every_engine
 @pytest.mark.usefixtures("kind")
 def test_a_model_that_lives_for_a_moment_has_a_peak(
     command: Command, bench: Bench, log: Path

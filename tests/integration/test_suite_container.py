@@ -12,6 +12,7 @@ from conftest import Metronome
 from docker import DockerClient
 from docker.models.containers import Container
 
+from engines import on_both_engines
 from gpu_engine import GpuEngine
 from gpu_machine import Machine
 from morocco.hardware.host import read_host_info
@@ -55,6 +56,7 @@ def containers_of(engine: DockerClient, pid: int) -> list[Container]:
     )
 
 
+@on_both_engines
 def test_each_task_is_measured_in_its_own_image(suite: Suites, images: Images) -> None:
     ids = {"parus": images.make("parus"), "rcb": images.make("rcb", "--say rcb")}
     suite(*SHORT, target=images.target).succeeds()
@@ -131,6 +133,7 @@ def test_the_container_of_a_killed_suite_is_removed_by_the_next(
     assert before.items() <= suite.snapshot().items()
 
 
+@on_both_engines
 def test_only_containers_without_a_morocco_are_removed(
     engine: DockerClient, metronome_image: Metronome
 ) -> None:

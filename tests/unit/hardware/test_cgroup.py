@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from morocco.hardware.cgroup import Cgroup, find_cgroup, is_named_in_cgroup
+from morocco.hardware.cgroup import Cgroup, MemoryGroup, find_cgroup, is_named_in_cgroup
 
 PID = 4711
 DOCKER = "/docker/0123abc"
@@ -243,3 +243,20 @@ def test_a_process_is_told_to_be_a_containers_by_its_group(host: Host, group: st
     assert is_named_in_cgroup(PID, "4711abc", host.proc)
     assert not is_named_in_cgroup(PID, "0815", host.proc)
     assert not is_named_in_cgroup(PID + 1, "4711abc", host.proc)
+
+
+def test_the_group_of_a_rootless_engine_is_not_that_of_its_container(host: Host) -> None:
+    service = "user.slice/podman.service"
+    make_group(host.mount_v2("") / service, 4700, PID)
+    host.join(PID, f"0::/{service}")
+    host.join(4700, f"0::/{service}")
+    (host.proc / str(PID) / "stat").write_text(f"{PID} (sh) S 4700 {PID} 0\n")
+    assert host.find() is None
+
+
+def test_processes_that_the_kernel_killed_for_memory_are_counted(tmp_path: Path) -> None:
+    (tmp_path / "memory.oom_control").write_text("oom_kill_disable 0\nunder_oom 0\noom_kill 2\n")
+    (tmp_path / "memory.events").write_text("low 0\nhigh 0\nmax 9\noom 4\noom_kill 3\n")
+    assert MemoryGroup(tmp_path, 1).oom_kills() == 2
+    assert MemoryGroup(tmp_path, 2).oom_kills() == 3
+    assert MemoryGroup(tmp_path / "gone", 2).oom_kills() is None

@@ -7,6 +7,7 @@ import subprocess
 import time
 from collections.abc import Iterator
 
+import psutil
 import pytest
 
 from morocco.errors import EngineError
@@ -27,8 +28,12 @@ class Engine:
         self._process: subprocess.Popen[bytes] | None = None
         self._ended: ContainerState | None = None
 
-    def start(self) -> None:
+    def make(self) -> None:
+        """Make the process before the start, as Podman does."""
         self._process = subprocess.Popen(["sleep", "30"])
+
+    def start(self) -> None:
+        self._process = self._process or subprocess.Popen(["sleep", "30"])
         self.started = time.monotonic()
         time.sleep(self.answer_late)
 
@@ -40,6 +45,8 @@ class Engine:
         if process is None:
             return ContainerState("created", 0, None, None, False)
         pid = process.pid if self.pid is None else self.pid
+        if not self.started:
+            return ContainerState("created", pid, None, None, False)
         return ContainerState("running", pid, self.started + self.skew, None, False)
 
     def end(self) -> ContainerState:
@@ -136,6 +143,27 @@ def test_another_process_of_the_same_id_is_not_taken_for_the_container(engine: E
     assert launched.begin().pid is None
     with pytest.raises(EngineError, match="--pid=host"):
         launched.find_pid()
+
+
+def test_a_process_that_was_made_before_the_start_is_known_at_once(engine: Engine) -> None:
+    prepared = time.monotonic()
+    engine.make()
+    launched = Launch("4711" * 16, engine.start, engine.inspect, prepared)
+    launched.look(engine.inspect().pid)
+    engine.look_late = 0.5
+    start = launched.begin()
+    assert start.pid is not None
+    assert start.moment - engine.started < 0.25
+    state = engine.end()
+    assert state.ended is not None
+    assert abs(launched.find_end(state) - state.ended) < 0.1
+
+
+def test_a_process_that_waits_long_for_its_start_is_the_container(engine: Engine) -> None:
+    engine.pid = os.getpid()  # older than the start, and without a control group of its own
+    prepared = time.monotonic() - (time.time() - psutil.Process().create_time())
+    launched = Launch("4711" * 16, engine.start, engine.inspect, prepared)
+    assert launched.begin().pid == os.getpid()
 
 
 @pytest.mark.parametrize(
