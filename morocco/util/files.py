@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import os
+import re
 import shutil
 import stat
 import sys
@@ -23,6 +24,11 @@ else:
     import tomli as tomllib
 
 _MAX_TOML: Bytes = 2**20
+_MAX_PARTS = 50
+_LONG_KEY = re.compile(
+    rb"""(?<![\w-])(?:(?:[\w-]+|"[^"\n]*"|'[^'\n]*')[ \t]*\.[ \t]*){%d}""" % _MAX_PARTS
+)
+"""tomllib takes hours for a key of half a million parts."""
 _MAX_LINKS = 40
 """As many as the kernel follows."""
 
@@ -160,10 +166,12 @@ def read_bounded(path: Path, limit: Bytes) -> bytes:
 def read_toml(path: Path) -> dict[str, Any]:
     """Return the content of a TOML file; raises DataError, which names file and line."""
     content = read_bounded(path, _MAX_TOML)
+    if _LONG_KEY.search(content):
+        raise DataError(f"{path} has a key of more than {_MAX_PARTS} parts; give another file.")
     try:
         return tomllib.loads(content.decode("utf-8"))
     except UnicodeDecodeError as error:
         line = content[: error.start].count(b"\n") + 1
         raise DataError(f"{path}, line {line}: not UTF-8, so not TOML.") from None
-    except (tomllib.TOMLDecodeError, RecursionError) as error:
+    except (ValueError, RecursionError) as error:  # ValueError for a number of 5000 digits, too
         raise DataError(f"{path} is not TOML: {error}.") from None

@@ -301,6 +301,10 @@ def test_a_wrong_profile_names_its_key_and_what_is_allowed(
         (b"a = 1\na = 2\n", "is not TOML"),
         (b"#" * 2**20 + b"#", "longer than 1 MB"),
         (b"a = " + b"[" * 9999, "is not TOML"),
+        (b"a = " + b"1" * 5000, "is not TOML"),
+        (b"a." * 500_000 + b"a = 1", "a key of more than 50 parts"),
+        (b"[" + b"'a' . " * 100_000 + b"a]", "a key of more than 50 parts"),
+        (b"x = {" + b'"a".' * 100_000 + b"a = 1}", "a key of more than 50 parts"),
     ],
 )
 def test_invalid_toml_is_one_error_that_names_the_line(

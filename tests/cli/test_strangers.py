@@ -86,15 +86,15 @@ def test_a_model_of_nonsense_does_not_keep_a_report_from_the_others(
 
 
 def write_deep_paths(path: Path) -> Path:
-    """300 paths of 1900 parts, which differ in the first one."""
+    """100 paths of 1900 parts, which differ in the first one."""
     tail = "a/" * 1900 + "parus/1_1_01.jsonl"
-    return write_zip(path, {f"{model}/{tail}": write_two(1, 2) for model in range(300)})
+    return write_zip(path, {f"{model}/{tail}": write_two(1, 2) for model in range(100)})
 
 
 def write_equal_readings(path: Path) -> Path:
-    """3000 logs with the same readings, each with a pause of its own."""
-    moments = ((BEGIN, BEGIN + 1 + number / 1000, BEGIN + 5) for number in range(3000))
-    names = (f"parus/1_1_{number}.jsonl" for number in range(3000))
+    """1500 logs with the same readings, each with a pause of its own."""
+    moments = ((BEGIN, BEGIN + 1 + number / 1000, BEGIN + 5) for number in range(1500))
+    names = (f"parus/1_1_{number}.jsonl" for number in range(1500))
     return write_zip(path, dict(zip(names, (write_two(*times) for times in moments), strict=True)))
 
 
@@ -110,9 +110,9 @@ def write_many_sizes(path: Path) -> Path:
 
 
 def write_many_at_once(path: Path) -> Path:
-    """3000 runs at the same time, on 3000 machines."""
+    """1500 runs at the same time, on 1500 machines."""
     files = {}
-    for number in range(3000):
+    for number in range(1500):
         files[f"parus/1_1_{number}.jsonl"] = write_two(BEGIN + number / 1000, BEGIN + 1000 + number)
         files[f"parus/1_1_{number}.json"] = json.dumps({"host": {"name": f"host-{number}"}})
     return write_zip(path, files)
