@@ -20,7 +20,8 @@ _BLOCK: Seconds = 1.0
 there are too few."""
 _FEW = 4
 """Fewer blocks tell nothing."""
-_DOUBTFUL, _BAD = 0.02, 0.1
+_DOUBTFUL, _BAD = 0.05, 0.15
+"""Runs of some seconds differ by half as much; `check` flags those that differ by 0.05."""
 
 
 class _Worker(threading.Thread):

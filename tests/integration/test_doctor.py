@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 import sys
 import time
@@ -69,7 +70,10 @@ def test_a_machine_with_a_good_engine_is_told_in_ten_seconds(
     assert time.monotonic() - begin < 10
     names = ("engine", "image", "start", "processes", "stdin", "disk", "gpus")
     assert {found[name]["state"] for name in names} == {"good"}
-    assert float(found["noise"]["found"].split("%")[0].split()[-1]) >= 0
+    if found["other-runs"]["state"] == "good":
+        assert re.search(r"differs by \d+\.\d%", found["noise"]["found"])
+    else:
+        assert found["noise"]["state"] == "unknown"
     assert not (tmp_path / "logs").exists()
     assert not {tag for tag in list_tags(engine) - tags if "probe" in tag}
     assert not engine.containers.list(all=True, filters={"label": f"morocco={done.pid}"})
@@ -96,9 +100,7 @@ def test_an_engine_that_is_away_is_bad(busy: tuple[Finished, dict[str, Any]]) ->
 def test_busy_neighbours_are_bad_and_named(busy: tuple[Finished, dict[str, Any]]) -> None:
     _, found = busy
     assert found["load"]["state"] == "bad"
-    assert Path(sys.executable).resolve().name[:6] in found["load"]["found"]
-    if found["other-runs"]["state"] == "good":
-        assert found["noise"]["state"] in ("doubtful", "bad")
+    assert re.search(r"\w \(pid \d+\) \d\.\d", found["load"]["found"])
 
 
 def list_tags(engine: DockerClient) -> set[str]:

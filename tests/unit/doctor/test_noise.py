@@ -46,7 +46,7 @@ def test_too_little_work_tells_nothing(threads: list[list[float]]) -> None:
 
 @pytest.mark.parametrize(
     ("spread", "state"),
-    [(0.004, "good"), (0.03, "doubtful"), (0.2, "bad"), (None, "unknown")],
+    [(0.03, "good"), (0.07, "doubtful"), (0.2, "bad"), (None, "unknown")],
 )
 def test_runs_should_differ_little(spread: float | None, state: str) -> None:
     finding = judge_noise(spread)
