@@ -25,7 +25,7 @@ from morocco.doctor.noise import judge_noise, measure_noise
 from morocco.errors import GpuError, MoroccoError, TargetError
 from morocco.hardware.cgroup import read_quota
 from morocco.hardware.gpu import Gpus
-from morocco.hardware.info import GpuInfo
+from morocco.hardware.info import GpuInfo, Load
 from morocco.hardware.load import OtherRuns
 from morocco.hardware.settings import read_clock_source, read_governors, read_memory
 from morocco.targets.process import find_command
@@ -45,14 +45,15 @@ def examine(targets: Sequence[str], logs: Path, gpus: str) -> Iterator[Finding]:
     with OtherRuns(None, "doctor") as others:
         runs = others.find_new()
         yield judge_other_runs(runs)
-        yield judge_load(watch_idle(_IDLE))
+        idle = watch_idle(_IDLE)
+        yield judge_load(idle)
         yield judge_governors(read_governors(sorted(os.sched_getaffinity(0))))
         yield judge_clock(read_clock_source())
         yield judge_disk("disk", logs)
         yield from _look_at_commands([target for target in targets if is_process(target)])
         images = [target for target in targets if not is_process(target)]
         yield from _look_at_gpus_and_engine(images, gpus, has_images=bool(images) or not targets)
-        yield from _look_under_load(runs)
+        yield from _look_under_load(runs, idle.load)
 
 
 def _look_at_commands(commands: Sequence[str]) -> Iterator[Finding]:
@@ -85,14 +86,14 @@ def _look_at_gpus_and_engine(
                 yield Finding("engine", "unknown", f"it cannot be looked at further: {error}")
 
 
-def _look_under_load(runs: Sequence[str]) -> Iterator[Finding]:
+def _look_under_load(runs: Sequence[str], idle: Load) -> Iterator[Finding]:
     """Keep the cores busy, unless that would disturb a run; look at what happens meanwhile."""
-    cores = len(os.sched_getaffinity(0))
+    cores, load = len(os.sched_getaffinity(0)), idle
     noise = Finding("noise", "unknown", "not tried, so as not to disturb the other run")
-    with Watch() as watch:
-        if not runs:
+    if not runs:
+        with Watch() as watch:
             noise = judge_noise(measure_noise(cores))
-    load = watch.watched.load
+        load = watch.watched.load
     yield judge_steal(load)
     yield judge_quota(read_quota(), cores, os.cpu_count() or cores, load)
     yield judge_memory(read_memory(), load)

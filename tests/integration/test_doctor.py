@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from conftest import BASE
+from conftest import BASE, metronome_process
 from docker import DockerClient
 from test_bench_load import SPIN
 from test_invisible_processes import APART
@@ -22,7 +22,7 @@ from gpu_engine import GpuEngine
 from gpu_machine import Machine, require_root
 from morocco.targets.engine import PROBE_LABEL
 from nvml_standin import Gpu
-from runs import Finished, beside, parse, run_morocco
+from runs import Bench, Finished, beside, parse, run_morocco, until
 from suite_runs import PARUS, Suites
 
 CORES = len(os.sched_getaffinity(0))
@@ -191,3 +191,17 @@ def test_a_suite_does_not_look_at_the_machine_if_it_need_not(
     machine.plug(Gpu("GPU-a", persistence=False))
     env = machine.environment | {"MOROCCO_SUITE_NO_DOCTOR": "0", "MOROCCO_SUITE_GPUS": "auto"}
     assert "persistence" not in suite("--no-doctor", env=env).succeeds().stderr
+
+
+def test_a_run_that_is_being_measured_is_named_and_not_disturbed(
+    bench: Bench, tmp_path: Path
+) -> None:
+    part = tmp_path / "other.jsonl.part"
+    with bench.start(metronome_process("--hang 600"), "-o", tmp_path / "other.jsonl") as other:
+        until(lambda: part.exists() and part.read_text())
+        done, found = examine("exec:cat", "--gpus", "none")
+    assert done.code == 1
+    assert f"(pid {other.pid})" in found["other-runs"]["found"]
+    assert (found["noise"]["state"], found["command"]["state"]) == ("unknown", "good")
+    assert found["steal"]["state"] != "unknown"
+    assert "engine" not in found
