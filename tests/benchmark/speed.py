@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from engine import build_image
@@ -52,6 +53,25 @@ def measure_speed(folder: Path) -> Iterator[Figure]:
         for line in morocco("stats", str(logs)).splitlines():
             estimate = json.loads(line)
             yield _figure(case, estimate["input_size"], estimate["rps"])
+    yield from _measure_podman(folder / "podman")
+
+
+def _measure_podman(folder: Path) -> Iterator[Figure]:
+    """Yield the speed of the first case on Podman; 2000 records only."""
+    case, address = _CASES[0], os.environ.get("TEST_PODMAN_HOST")
+    if not address:
+        name = f"rps of {RATE} records/s on Podman"
+        yield Figure(name, "-", f"{RATE} within 0.5 %", "not measured: no TEST_PODMAN_HOST", True)
+        return
+    write_records(folder / "data" / "metronome.jsonl", case.record_size)
+    logs = folder / "model"
+    with build_image(case.arguments, address) as image:
+        for size in (1, 2000):
+            for index in range(1, _REPEATS + 1):
+                _bench(image, folder / "data", logs, size, index, DOCKER_HOST=address)
+    (line,) = morocco("stats", str(logs)).splitlines()
+    on_podman = replace(case, name=f"on Podman, {case.name}", before=("-", "-"))
+    yield _figure(on_podman, 2000, json.loads(line)["rps"])
 
 
 def write_records(path: Path, size: int, count: int = 100) -> None:
@@ -64,12 +84,13 @@ def write_records(path: Path, size: int, count: int = 100) -> None:
             file.write(json.dumps({"idx": idx, "text": filler}) + "\n")
 
 
-def _bench(image: str, data: Path, logs: Path, size: int, index: int) -> None:
+def _bench(image: str, data: Path, logs: Path, size: int, index: int, **env: str) -> None:
     batch = 1 if size == 1 else 128
     output = logs / "metronome" / f"{size}_{batch}_{index:02d}.jsonl"
     morocco(
         *("bench", image, str(data), "metronome", "-q"),
         *("--input-size", str(size), "--batch-size", str(batch), "-o", str(output)),
+        **env,
     )
 
 
