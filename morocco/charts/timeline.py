@@ -37,6 +37,7 @@ SUFFIXES = (".png", ".svg", ".pdf")
 """The kinds of image."""
 OUTLIER = 0.1
 """A run is labelled if it is further off the median run time of its group than this share of it."""
+_MAX_SIZES = 200
 _CURVE_COLUMNS = 800
 """A curve keeps the extremes of this many stretches of the time axis: about one a pixel."""
 _MEAN_COLUMNS = 120
@@ -114,6 +115,11 @@ def _build_pictures(collection: Collection) -> dict[tuple[str, str], Picture]:
     colours = {INIT_SIZE: INK, **dict(zip(sizes, palette, strict=False))}
     pictures = {}
     for (model, task), logs in group_by_task(shown).items():
+        if (count := len(group_by_size(logs))) > _MAX_SIZES:
+            raise DataError(
+                f"{make_printable(task)} has runs of {count:,} sizes, and a figure shows at most "
+                f"{_MAX_SIZES}. Name the logs to draw."
+            )
         title = TASKS[task].title if task in TASKS else task
         title += f", {model}" if collection.many_models else ""
         groups = tuple(

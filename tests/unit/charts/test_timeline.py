@@ -151,6 +151,12 @@ def test_more_groups_than_colours_have_a_colour_each(tmp_path: Path) -> None:
     assert svg.count(">1 run<") == 9
 
 
+def test_more_sizes_than_a_figure_can_show_are_an_error(tmp_path: Path) -> None:
+    logs = [a_run(f"parus/{size}_1_01.jsonl") for size in range(1, 202)]
+    with pytest.raises(DataError, match="parus has runs of 201 sizes"):
+        draw_svg(tmp_path, *logs)
+
+
 def test_text_from_paths_is_shown_as_it_is(tmp_path: Path) -> None:
     assert ">$x_1$ модель 中?<" in draw_svg(tmp_path, a_run("$x_1$ модель 中\udcff/1_1_01.jsonl"))
 
