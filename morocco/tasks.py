@@ -117,30 +117,39 @@ def iterate_chunks(records: Records) -> Iterator[tuple[bytes, int]]:
     """Yield the input as (bytes, number of records), in constant memory."""
     chunk: list[bytes] = []
     size = 0
-    for line in _cycle_lines(records):
-        chunk.append(line)
-        size += len(line)
+    for lines in _cycle_lines(records):
+        chunk += lines
+        size += sum(map(len, lines))
         if size >= _CHUNK:
-            yield b"".join(chunk), len(chunk)
+            yield _join_lines(chunk), len(chunk)
             chunk, size = [], 0
     if chunk:
-        yield b"".join(chunk), len(chunk)
+        yield _join_lines(chunk), len(chunk)
 
 
-def _cycle_lines(records: Records) -> Iterator[bytes]:
+def _join_lines(lines: list[bytes]) -> bytes:
+    return b"\n".join((*lines, b""))
+
+
+def _cycle_lines(records: Records) -> Iterator[list[bytes]]:
+    """Yield some lines at a time, without newlines."""
     left = records.count
+    before, lines = b"", list[bytes]()
     while left:
         left_before = left
         with _open(records.path) as file:
-            for line in file:
-                record = strip_line(line)
-                if record:
-                    yield record + b"\n"
-                    left -= 1
-                if not left:
-                    return
+            while left and (block := file.read(_CHUNK)):
+                block += file.readline()
+                if block != before:  # a small file is the same block again and again
+                    before, lines = block, _split_records(block)
+                yield lines[:left]
+                left -= min(left, len(lines))
         if left == left_before:
             raise DataError(f"{records.path} was emptied while it was being fed.")
+
+
+def _split_records(block: bytes) -> list[bytes]:
+    return [record for line in block.split(b"\n") if (record := strip_line(line))]
 
 
 def _open(path: Path) -> BinaryIO:

@@ -12,9 +12,12 @@ from msgspec.json import Decoder
 
 from morocco.tasks import Records
 from morocco.util.json import MAX_LINE, strip_line
-from morocco.util.units import format_bytes
+from morocco.util.units import Bytes, format_bytes
 
 _QUOTED_WIDTH = 120
+_OPENING, _CLOSING = b"{}"
+_LONG: Bytes = 400
+"""Bytes of a line."""
 
 
 @dataclass(frozen=True)
@@ -68,25 +71,29 @@ class Contract:
 
     def _check(self, block: bytes) -> int:
         """Check whole lines, and return how many hold something."""
-        lines = block.split(b"\n")[:-1]
         try:
             if not block.isascii():
                 block.decode()  # msgspec does not where it skips a field
-            found = self._decode_all(lines)
+            objects, lines = self._decode(block)
+            if self._allowed:
+                self._take({found.idx for found in objects})
         except (MsgspecError, UnicodeDecodeError, RecursionError, _UnknownIdx):
-            self._check_each(lines)  # finds the bad line; to `json`, NaN is no error
-            return sum(1 for line in lines if line)
-        self._objects += found
-        self._lines += len(lines)
-        return found
-
-    def _decode_all(self, lines: Sequence[bytes]) -> int:
-        """Return the number of predictions; raises what the first bad line causes."""
-        decode = self._decoder.decode
-        objects = [decode(line) for line in lines if line]
-        if self._allowed:
-            self._take({found.idx for found in objects})
+            return self._check_each(block.split(b"\n")[:-1])
+        self._objects += len(objects)
+        self._lines += lines
         return len(objects)
+
+    def _decode(self, block: bytes) -> tuple[Sequence[Any], int]:
+        """Return the predictions, and the number of lines; raises what the first bad line causes.
+
+        Long lines are decoded together, because to cut them apart takes as long.
+        """
+        if block.find(b"\n") >= _LONG:
+            objects = self._decoder.decode_lines(block)
+            if len(objects) == _count_separate(block):
+                return objects, len(objects)
+        lines = block.split(b"\n")[:-1]
+        return [self._decoder.decode(line) for line in lines if line], len(lines)
 
     def _take(self, idxs: set[int | str]) -> None:
         new = idxs - self._seen
@@ -94,13 +101,15 @@ class Contract:
             raise _UnknownIdx
         self._seen |= new
 
-    def _check_each(self, lines: Sequence[bytes]) -> None:
+    def _check_each(self, lines: Sequence[bytes]) -> int:
+        """Find the bad line, if any (to `json`, NaN is none); return how many hold something."""
         for line in lines:
             self._lines += 1
             text = strip_line(line)
             if text and (reason := self._judge(text)):
                 self._break(self._lines, reason, text)
-                return
+                break
+        return sum(1 for line in lines if line)
 
     def _judge(self, text: bytes) -> str | None:
         """Return why a line is no prediction; None for one, which is counted."""
@@ -129,6 +138,21 @@ class _Indexed(Struct, gc=False):
     """A JSON object with an `idx`; other fields are skipped."""
 
     idx: int | str
+
+
+def _count_separate(block: bytes) -> int | None:
+    """Return the number of lines if each begins with `{` and ends with `}`, else None.
+
+    No JSON object goes on across `}`, newline, `{`: as many objects as lines are one on each.
+    """
+    find, size = block.find, len(block)
+    count = start = 0
+    while start < size:
+        end = find(b"\n", start)
+        if block[start] != _OPENING or block[end - 1] != _CLOSING:
+            return None
+        count, start = count + 1, end + 1
+    return count
 
 
 class _UnknownIdx(Exception):

@@ -5,11 +5,13 @@ from __future__ import annotations
 import json
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from morocco.bench import contract
 from morocco.bench.contract import Answers, Contract
 from morocco.tasks import Records
 
@@ -44,10 +46,10 @@ BAD = [
 
 def check(*parts: bytes, idxs: int = 3) -> Answers:
     known = frozenset(map(str, range(idxs)))
-    contract = Contract(Records(Path("val.jsonl"), 9, idxs or None, "0", known))
+    checked = Contract(Records(Path("val.jsonl"), 9, idxs or None, "0", known))
     for part in parts:
-        contract.add(part)
-    return contract.finish()
+        checked.add(part)
+    return checked.finish()
 
 
 @pytest.mark.parametrize("line", BAD, ids=lambda line: line[:30].decode("utf-8", "replace"))
@@ -76,6 +78,33 @@ def test_the_result_does_not_depend_on_how_the_bytes_come(
     assert check(*parts, whole) == check(b"\n".join(lines))
 
 
+LONG = b'{"idx": 2, "label": "' + b"x" * 400 + b'"}'
+TORN = [  # as many objects as lines, but not one on each
+    b'{"idx": 0}{"idx": 1}\n{"idx":\n2}',
+    b'{"idx": 0} {"idx": 1}\n{"idx": 2, "a": [{}\n]}',
+    b'{"idx": 0, "a": {}\n}{"idx": 1}',
+    b'{"idx": 0, "a": "}\n{"}{"idx": 1}',
+    b'{"idx": 0, "a": [{}\n{}]}{"idx": 1}',
+    b'\n{"idx": 0}{"idx": 1}',
+]
+
+
+@given(st.lists(st.sampled_from([*GOOD, *GOOD, *BAD[:-1], *TORN, LONG])), st.data())
+def test_lines_that_are_decoded_together_are_judged_as_each_alone(
+    lines: list[bytes], data: st.DataObject
+) -> None:
+    whole = b"\n".join([LONG, *lines, b""])
+    cut = data.draw(st.integers(0, len(whole)))
+    with mock.patch.object(contract, "_LONG", len(whole) + 1):
+        alone = check(whole[:cut], whole[cut:])
+    assert check(whole[:cut], whole[cut:]) == alone
+
+
+@pytest.mark.parametrize("torn", TORN)
+def test_as_many_objects_as_lines_must_be_one_on_each(torn: bytes) -> None:
+    assert (check(LONG + b"\n" + torn + b"\n").broken or "").startswith(("line 2 ", "line 3 "))
+
+
 @given(st.dictionaries(st.text(), st.none() | st.floats() | st.text() | st.lists(st.booleans())))
 def test_every_object_is_one_where_records_have_no_idx(value: dict[str, Any]) -> None:
     assert check(json.dumps(value).encode(), idxs=0) == Answers(objects=1)
@@ -90,9 +119,9 @@ def test_a_last_line_needs_no_newline() -> None:
 
 
 def test_a_line_without_end_is_not_kept() -> None:
-    contract = Contract(Records(Path("val.jsonl"), 9, None, "0"))
+    checked = Contract(Records(Path("val.jsonl"), 9, None, "0"))
     for _ in range(40):
-        contract.add(b"0" * 2**20)
-    found = contract.finish().broken
+        checked.add(b"0" * 2**20)
+    found = checked.finish().broken
     assert found is not None
     assert found.startswith("line 1 is longer than 16 MB: '000")
