@@ -255,9 +255,10 @@ class _Run:
         self._note_last_peak(start.pid)
         cpu_time = time.process_time() - cpu_time
         self.warn(warn_of_other_runs(self.other_runs.find_new()))
+        fed_late = _subtract(self._streams.fed_at, start.moment)
         self._measured = replace(
             self._measured,
-            monitor=Monitor(beats.due, beats.missed, round(cpu_time, 4)),
+            monitor=Monitor(beats.due, beats.missed, round(cpu_time, 4), fed_late),
             load=replace(self._load.finish(), other_runs=self.other_runs.found),
             energy=_subtract(self._gpus.energy(), energy),
             gpu_clocks=self._gpus.clocks(),

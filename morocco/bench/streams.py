@@ -119,6 +119,8 @@ class Streams:
         self.answers: Answers | None = None
         """Known at the end; None for raw output."""
         self.stderr = Tail()
+        self.fed_at: Seconds | None = None
+        """When the first of them were handed over (monotonic clock)."""
         self.fed = 0
         """Records handed over."""
         self.unread: Bytes = 0
@@ -142,6 +144,7 @@ class Streams:
     def _feed(self) -> None:
         try:
             for chunk, count in iterate_chunks(self._records):
+                self.fed_at = self.fed_at or time.monotonic()
                 self._target.write(chunk)
                 self.fed += count
         except OSError:

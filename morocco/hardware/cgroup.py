@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 
 from morocco.hardware.info import Throttling
@@ -30,11 +31,15 @@ class Cgroup:
         """Return the CPU time the group has used so far; None once it is gone."""
         try:
             if self.version == 1:
-                return int(read_kernel_file(f"{self.folder}/cpuacct.usage")) / 1e9
-            usage, _, _ = read_kernel_file(f"{self.folder}/cpu.stat").partition(b"\n")
+                return int(self._usage.read()) / 1e9
+            usage, _, _ = self._usage.read().partition(b"\n")
             return int(usage.removeprefix(b"usage_usec ")) / 1e6
         except OSError:
             return None
+
+    @cached_property
+    def _usage(self) -> KernelFile:
+        return KernelFile(f"{self.folder}/{'cpuacct.usage' if self.version == 1 else 'cpu.stat'}")
 
 
 @dataclass(frozen=True)
@@ -67,8 +72,10 @@ class MemoryGroup:
 
     def peak(self) -> Bytes | None:
         """Return the largest use so far, with page cache; None where the kernel does not count."""
-        name = "memory.max_usage_in_bytes" if self.version == 1 else "memory.peak"
-        return _read_number(f"{self.folder}/{name}")
+        try:
+            return int(self._peak.read())
+        except (OSError, ValueError):
+            return None
 
     def oom_kills(self) -> int | None:
         """Return how many of its processes the kernel killed for memory; None once it is gone."""
@@ -87,10 +94,19 @@ class MemoryGroup:
 
     def _count(self, names: Sequence[bytes]) -> list[int] | None:
         try:
-            text = b"\n" + read_kernel_file(f"{self.folder}/memory.stat")
+            text = b"\n" + self._stat.read()
         except OSError:
             return None
         return [_find_number(text, name) for name in names]
+
+    @cached_property
+    def _stat(self) -> KernelFile:
+        return KernelFile(f"{self.folder}/memory.stat")
+
+    @cached_property
+    def _peak(self) -> KernelFile:
+        name = "memory.max_usage_in_bytes" if self.version == 1 else "memory.peak"
+        return KernelFile(f"{self.folder}/{name}")
 
 
 _MAX_READ: Bytes = 64 * 1024
@@ -103,8 +119,8 @@ _MEMORY_KEYS = {
 
 
 def _find_number(text: bytes, name: bytes) -> int:
-    _, found, rest = text.partition(b"\n" + name + b" ")
-    return int(rest[: rest.find(b"\n")]) if found else 0
+    start = text.find(b"\n%b " % name)
+    return int(text[start + len(name) + 2 : text.find(b"\n", start + 1)]) if start >= 0 else 0
 
 
 def _read_number(file: str) -> int | None:
@@ -125,6 +141,39 @@ def read_kernel_file(path: str) -> bytes:
         return text
     finally:
         os.close(file)
+
+
+class KernelFile:
+    """A file of the kernel that is read again and again: opened once, at half the cost.
+
+    That of a process stays the file of this one, even when another process gets its id.
+    """
+
+    _MAX_OPEN = 200
+    """A target may have any number of processes, but this process few open files."""
+    _open = 0
+
+    def __init__(self, path: str) -> None:
+        self._path = path
+        self._file: int | None = None
+
+    def read(self) -> bytes:
+        """Return all that it says now; raises OSError if what it tells of is gone."""
+        if self._file is None:
+            if KernelFile._open >= self._MAX_OPEN:
+                return read_kernel_file(self._path)
+            self._file = os.open(self._path, os.O_RDONLY | os.O_CLOEXEC)
+            KernelFile._open += 1
+        text = part = os.pread(self._file, _MAX_READ, 0)
+        while len(part) > _LAST_READ:
+            part = os.pread(self._file, _MAX_READ, len(text))
+            text += part
+        return text
+
+    def __del__(self) -> None:
+        if self._file is not None:
+            os.close(self._file)
+            KernelFile._open -= 1
 
 
 def find_cgroup(pid: int, proc: Path = Path("/proc")) -> Cgroup | None:

@@ -355,6 +355,8 @@ class Gpus:
         About once a second of `moment` (monotonic clock), its clocks are read too; never at the
         first, when the task is waiting for its input, and never for None.
         """
+        if not self._devices:
+            return GpuReading()
         span = None if moment is None else self._time_clocks(moment)
         read_device = partial(self._read_device, pids=frozenset(pids), span=span)
         readings = [

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import platform
+import re
 import time
 from collections.abc import Callable, Collection, Iterable, Mapping
 from contextlib import suppress
@@ -13,7 +14,7 @@ from typing import TypeVar
 
 import psutil
 
-from morocco.hardware.cgroup import Cgroup
+from morocco.hardware.cgroup import Cgroup, KernelFile, read_kernel_file
 from morocco.hardware.info import HostInfo
 from morocco.hardware.memory import TargetMemory
 from morocco.util.units import Bytes, Seconds
@@ -21,6 +22,12 @@ from morocco.util.units import Bytes, Seconds
 _GONE = (psutil.NoSuchProcess, psutil.AccessDenied)  # ZombieProcess is a NoSuchProcess
 _CLOCK_ERROR: Seconds = 1.0
 """The kernel counts creation times from a rounded boot time."""
+_TICKS = os.sysconf("SC_CLK_TCK")
+_LAST_PID = "/proc/sys/kernel/ns_last_pid"
+"""Holds the process id that was given out last."""
+_FIRST = re.compile(rb"^NSpid:(?:\t\d+)+\t1$", re.MULTILINE)
+_FORKED_NO_EXEC = 0x40
+"""The kernel's flag for a process that was forked and has loaded no program yet."""
 
 
 _Value = TypeVar("_Value")
@@ -60,7 +67,8 @@ class ProcessTree:
         """`find_adopted` returns processes that have left the tree and still belong to it."""
         self.memory = memory or TargetMemory()
         self._cgroup, self._find_adopted = cgroup, find_adopted
-        self._known: dict[int, psutil.Process] = {}
+        self._known: dict[int, ProcessTimes] = {}
+        self._births = Births()
         self._times: dict[tuple[int, float], CpuTimes] = {}
         self._cpu_time: Seconds = 0.0
         self._owed: Seconds = 0.0
@@ -80,16 +88,14 @@ class ProcessTree:
         self.memory.read(self._known, time.monotonic())
 
     def _update_processes(self) -> None:
-        pids = self._cgroup.pids() if self._cgroup else self._find_members()
-        self._known = {
-            pid: process
-            for pid in pids
-            if (process := self._known.get(pid) or _open_process(pid)) is not None
-        }
+        """Look for the processes, unless they must be those of the time before."""
+        if self._births.may_have_been() or self.memory.lacks_any or not self._known:
+            pids = self._cgroup.pids() if self._cgroup else self._find_members()
+            self._known = {pid: self._known.get(pid) or ProcessTimes(pid) for pid in pids}
 
     def _find_members(self) -> set[int]:
         # A process stays a member when its parent ends; a reused pid is not let in.
-        members = [pid for pid, process in self._known.items() if process.is_running()]
+        members = [pid for pid, process in self._known.items() if process.read() is not None]
         root, self._root = self._root, None
         return find_descendants([*(members if root is None else [root]), *self._find_adopted()])
 
@@ -97,14 +103,60 @@ class ProcessTree:
         if self._cgroup:
             return self._cgroup.cpu_time()
         times = {
-            (pid, process.create_time()): read
+            (pid, process.created): read
             for pid, process in self._known.items()
-            if (read := _read_times(process)) is not None
+            if (read := process.read()) is not None
         }
         self._cpu_time += cpu_between(self._times, times, self._owed)
         self._owed = owed_between(self._times, times)
         self._times = times
         return self._cpu_time
+
+
+class ProcessTimes:
+    """Reads the CPU time of one process, and never that of a later one with the same id."""
+
+    def __init__(self, pid: int) -> None:
+        self.created: Seconds = 0.0
+        """Since boot; known once it has been read."""
+        self._stat = KernelFile(f"/proc/{pid}/stat")
+
+    def read(self) -> CpuTimes | None:
+        """Return the times so far; None once the process has ended and was waited for."""
+        try:
+            fields = self._stat.read().rpartition(b")")[2].split()
+        except OSError:
+            return None
+        created = int(fields[19]) / _TICKS
+        if self.created not in (0.0, created):
+            return None
+        self.created = created
+        user, system, children_user, children_system = map(int, fields[11:15])
+        return CpuTimes((user + system) / _TICKS, (children_user + children_system) / _TICKS)
+
+
+class Births:
+    """Tells at the cost of some microseconds whether any process may have been born."""
+
+    def __init__(self) -> None:
+        self._last_pid = KernelFile(_LAST_PID)
+        self._told: bytes | None = None
+        self._calls = 0
+        """In a row that told the same."""
+
+    def may_have_been(self) -> bool:
+        """Return whether the kernel has given out ids since the call before the last one.
+
+        A process that is born while the others are listed may be missing from the list, so they
+        are listed once more. True where the kernel does not tell.
+        """
+        try:
+            told = self._last_pid.read()
+        except OSError:
+            return True
+        self._calls = self._calls + 1 if told and told == self._told else 0
+        self._told = told
+        return self._calls < 2
 
 
 _Times = Mapping[tuple[int, float], CpuTimes]
@@ -199,17 +251,55 @@ def _open_process(pid: int) -> psutil.Process | None:
     return _or_none(lambda: psutil.Process(pid))
 
 
-def _read_times(process: psutil.Process) -> CpuTimes | None:
-    times = _or_none(process.cpu_times)
-    if times is None:
-        return None
-    return CpuTimes(times.user + times.system, times.children_user + times.children_system)
-
-
 def is_alive(pid: int) -> bool:
     """Return whether a process exists and is not a zombie."""
     status = _or_none(lambda: psutil.Process(pid).status())
     return status not in (None, psutil.STATUS_ZOMBIE)
+
+
+class NewProcesses:
+    """The processes that have appeared lately, found without a look at all others."""
+
+    def __init__(self) -> None:
+        self._before = self._last = read_last_pid()
+
+    def find(self) -> Iterable[int]:
+        """Return the ids given out since the call before the last one, of threads too.
+
+        A process whose id was just given out may not be readable yet, so each comes twice. Empty
+        where the kernel does not tell.
+        """
+        first, self._before, self._last = self._before, self._last, read_last_pid()
+        if first is None or self._last is None:
+            return ()
+        if first <= self._last:
+            return range(first + 1, self._last + 1)
+        return map(int, filter(str.isdigit, os.listdir("/proc")))  # noqa: PTH208 (began anew)
+
+
+def read_last_pid() -> int | None:
+    """Return the id given out last in this PID namespace, None where the kernel does not tell."""
+    try:
+        return int(read_kernel_file(_LAST_PID))
+    except (OSError, ValueError):
+        return None
+
+
+def is_first_of_namespace(pid: int) -> bool:
+    """Return whether a process is the first one of a PID namespace other than this one."""
+    try:
+        return _FIRST.search(read_kernel_file(f"/proc/{pid}/status")) is not None
+    except OSError:
+        return False
+
+
+def has_loaded_program(pid: int) -> bool | None:
+    """Return whether a process has loaded a program since it was forked; None if it is gone."""
+    try:
+        flags = read_kernel_file(f"/proc/{pid}/stat").rpartition(b")")[2].split()[6]
+    except (OSError, IndexError):
+        return None
+    return not int(flags) & _FORKED_NO_EXEC
 
 
 def list_ancestors(pid: int) -> list[int]:

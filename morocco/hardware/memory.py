@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-from morocco.hardware.cgroup import GroupMemory, MemoryGroup, read_kernel_file
+from morocco.hardware.cgroup import GroupMemory, KernelFile, MemoryGroup, read_kernel_file
 from morocco.util.units import Bytes, Seconds
 
 Source = Literal["cgroup", "pss", "rss"]
@@ -56,10 +56,32 @@ class Share:
     """Mapped files alone."""
 
 
-def read_resident(pid: int | Literal["self"]) -> Resident | None:
+class ResidentMeter:
+    """Reads the resident memory of the same processes again and again."""
+
+    def __init__(self) -> None:
+        self._files: dict[int, KernelFile] = {}
+
+    def read(self, pids: Collection[int]) -> dict[int, Resident]:
+        """Return the memory of each process that has not ended and is not hidden."""
+        if self._files.keys() != set(pids):
+            self._files = {pid: self._files.get(pid) or _open_status(pid) for pid in pids}
+        found = {pid: _read_resident(file) for pid, file in self._files.items()}
+        return {pid: resident for pid, resident in found.items() if resident is not None}
+
+
+def read_resident(pid: int) -> Resident | None:
     """Return the resident memory of a process; None if it has ended or is hidden."""
+    return _read_resident(_open_status(pid))
+
+
+def _open_status(pid: int) -> KernelFile:
+    return KernelFile(f"/proc/{pid}/status")
+
+
+def _read_resident(status: KernelFile) -> Resident | None:
     try:
-        match = _STATUS.search(read_kernel_file(f"/proc/{pid}/status"))
+        match = _STATUS.search(status.read())
     except OSError:
         return None
     if match is None:  # a zombie
@@ -190,7 +212,9 @@ class TargetMemory:
     def __init__(self, group: MemoryGroup | None = None) -> None:
         self.peak: Bytes | None = None
         """The largest amount that is certain: never more than the truth, however it is shared."""
-        self._group = group
+        self.lacks_any = False
+        """Whether a process could not be read the last time: it is hidden, or has ended."""
+        self._group, self._resident = group, ResidentMeter()
         self._shared = SharedMemory("all" if group is None else "files")
         self._peaks: dict[int, Bytes] = {}
         """The largest resident memory of each process ever seen."""
@@ -211,7 +235,8 @@ class TargetMemory:
 
     def read(self, pids: Collection[int], moment: Seconds) -> Bytes | None:
         """Return the RAM at a moment (monotonic clock), None if no process can be read."""
-        now = {pid: found for pid in pids if (found := read_resident(pid)) is not None}
+        now = self._resident.read(pids)
+        self.lacks_any = len(now) < len(pids)
         if not now:
             return None
         group_peak = self._group.peak() if self._group else None  # before the page cache

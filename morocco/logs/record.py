@@ -90,6 +90,8 @@ class Monitor:
     samples_missed: int
     cpu_time: Seconds
     """Of the whole morocco process, from the start of the target to its end."""
+    fed_late: Seconds | None = None
+    """From the start of the target to the first byte of its input; None before 1.2."""
 
 
 @dataclass(frozen=True)

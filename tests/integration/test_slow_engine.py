@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import signal
+import subprocess
+import sys
 import time
 from pathlib import Path
 from typing import Any, Literal
@@ -11,7 +13,8 @@ import pytest
 from conftest import Command
 
 from engines import SlowEngine
-from runs import Bench, read_failed_record, read_log, read_record
+from gpu_machine import require_root
+from runs import TIMEOUT, Bench, read_failed_record, read_log, read_record
 
 DELAY = 0.6
 LONG_DELAY = 2.0
@@ -58,26 +61,54 @@ def test_a_call_that_takes_longer_does_not_change_the_run_time(
             changes.append(slow - measure(image, bench, log))
 
 
-def test_a_run_fails_where_the_engine_tells_too_late_that_the_container_runs(
+def test_a_run_waits_for_no_answer_of_the_engine(
     image: str, bench: Bench, log: Path, tmp_path: Path
 ) -> None:
     with SlowEngine(tmp_path, EACH_CALL, DELAY, late="answer") as engine:
-        error = bench(image, "-o", log, env={"DOCKER_HOST": engine.address}).fails(4)
-    assert "s late that the container runs" in error
+        run_time = measure(image, bench, log, env={"DOCKER_HOST": engine.address})
+    assert run_time == pytest.approx(1, abs=0.3)
+    assert read_record(log)["monitor"]["fed_late"] < DELAY / 2
+    assert read_log(log)[1]["ram"] > 0
+
+
+def measure_blind(
+    image: str, data_dir: Path, log: Path, engine: SlowEngine
+) -> subprocess.CompletedProcess[str]:
+    """Run `bench` where the kernel does not tell which processes are new."""
+    hidden = 'mount --bind /dev/null /proc/sys/kernel/ns_last_pid && exec "$@"'
+    sizes = ("--input-size", "100", "--batch-size", "32", "--gpus", "none")
+    return subprocess.run(
+        [
+            *(*require_root(), "unshare", "--mount", "sh", "-c", hidden, "sh"),
+            *("env", f"DOCKER_HOST={engine.address}", sys.executable, "-m", "morocco", "bench"),
+            *(image, str(data_dir), "parus", *sizes, "-o", str(log)),
+        ],
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=TIMEOUT,
+    )
+
+
+def test_a_run_fails_where_nobody_tells_in_time_that_the_container_runs(
+    image: str, data_dir: Path, log: Path, tmp_path: Path
+) -> None:
+    with SlowEngine(tmp_path, EACH_CALL, DELAY, late="answer") as engine:
+        done = measure_blind(image, data_dir, log, engine)
+    assert done.returncode == 4, done.stderr
+    assert "s late that the container runs" in done.stderr
     assert read_failed_record(log)["failure"]["kind"] == "EngineError"
     assert not log.exists()
 
 
-def test_readings_begin_once_the_engine_tells_the_process(
-    command_image: Command, bench: Bench, log: Path, tmp_path: Path
+def test_readings_begin_at_the_latest_when_the_engine_tells_the_process(
+    command_image: Command, data_dir: Path, log: Path, tmp_path: Path
 ) -> None:
     image = command_image("sh", "-c", "cat; sleep 5.5")
     with SlowEngine(tmp_path, "/json", LONG_DELAY, late="answer") as engine:
-        (warning,) = (
-            bench(image, "-o", log, env={"DOCKER_HOST": engine.address}).succeeds().warnings
-        )
-    assert "s after the start" in warning
-    assert read_record(log)["warning_codes"] == ["read-late"]
+        done = measure_blind(image, data_dir, log, engine)
+    assert "s after the start" in done.stderr
+    assert "read-late" in read_record(log)["warning_codes"]
     first, second, *_ = read_log(log)
     assert first["ram"] is None
     assert second["ram"] > 0
@@ -85,13 +116,12 @@ def test_readings_begin_once_the_engine_tells_the_process(
     assert LONG_DELAY < second["timestamp"] - first["timestamp"] < 2 * LONG_DELAY + 1
 
 
-def test_a_container_that_ends_before_the_engine_tells_its_process_was_not_read(
-    image: str, bench: Bench, log: Path, tmp_path: Path
+def test_a_container_that_ends_before_anybody_tells_its_process_was_not_read(
+    image: str, data_dir: Path, log: Path, tmp_path: Path
 ) -> None:
     with SlowEngine(tmp_path, "/json", LONG_DELAY, late="answer") as engine:
-        env = {"DOCKER_HOST": engine.address}
-        (warning,) = bench(image, "-o", log, env=env).succeeds().warnings
-    assert "not at all" in warning
+        done = measure_blind(image, data_dir, log, engine)
+    assert "not at all" in done.stderr
     assert read_record(log)["peaks"]["ram"] is None
 
 

@@ -12,7 +12,13 @@ from pathlib import Path
 
 import pytest
 
-from morocco.hardware.cgroup import Cgroup, MemoryGroup, find_cgroup, is_named_in_cgroup
+from morocco.hardware.cgroup import (
+    Cgroup,
+    KernelFile,
+    MemoryGroup,
+    find_cgroup,
+    is_named_in_cgroup,
+)
 
 PID = 4711
 DOCKER = "/docker/0123abc"
@@ -152,6 +158,39 @@ def test_a_group_that_is_gone_has_no_process_and_no_cpu_time(tmp_path: Path, ver
     group = Cgroup(tmp_path / "gone", version)
     assert group.pids() == []
     assert group.cpu_time() is None
+
+
+@pytest.mark.parametrize("size", [0, 5, 3072, 3073, 200_000])
+def test_a_file_of_the_kernel_is_read_anew_each_time(tmp_path: Path, size: int) -> None:
+    path = tmp_path / "memory.stat"
+    path.write_bytes(b"before")
+    file = KernelFile(str(path))
+    assert file.read() == b"before"
+    path.write_bytes(b"x" * size)
+    assert file.read() == b"x" * size
+
+
+def test_a_file_of_the_kernel_is_that_of_one_process() -> None:
+    with subprocess.Popen(["sleep", "60"]) as process:
+        file = KernelFile(f"/proc/{process.pid}/stat")
+        assert file.read().startswith(b"%d (" % process.pid)
+        process.kill()
+    with pytest.raises(ProcessLookupError):
+        file.read()
+
+
+def count_open_files() -> int:
+    return len(list(Path("/proc/self/fd").iterdir()))
+
+
+def test_any_number_of_files_is_read_with_few_open(tmp_path: Path) -> None:
+    (tmp_path / "stat").write_bytes(b"1")
+    before = count_open_files()
+    files = [KernelFile(str(tmp_path / "stat")) for _ in range(2000)]
+    assert all(file.read() == b"1" for file in files)
+    assert count_open_files() <= before + 200
+    del files
+    assert count_open_files() == before
 
 
 @pytest.fixture(params=[1, 2])

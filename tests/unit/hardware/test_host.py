@@ -15,14 +15,20 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from gpu_machine import require_root
+from morocco.hardware import host
 from morocco.hardware.cgroup import Cgroup
 from morocco.hardware.host import (
+    Births,
     CpuTimes,
+    NewProcesses,
     ProcessTree,
     count_oom_kills,
     cpu_between,
     created_at,
     find_descendants,
+    has_loaded_program,
+    is_first_of_namespace,
     read_host_info,
 )
 
@@ -208,6 +214,61 @@ def test_a_process_that_never_was_gives_no_reading() -> None:
     assert ProcessTree(2**22 + 1).read().pids == ()
 
 
+def test_a_child_is_seen_however_long_there_was_none(puppet: Puppet) -> None:
+    tree = ProcessTree(puppet.pid)
+    for _ in range(4):
+        assert tree.read().pids == (puppet.pid,)
+    child = puppet.ask("(child := start()).pid")
+    assert set(tree.read().pids) == {puppet.pid, child}
+    puppet.do("child.kill(); child.wait()")
+    tree.read()
+    assert tree.read().pids == (puppet.pid,)
+
+
+def test_processes_are_looked_for_twice_after_each_birth(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    last_pid = tmp_path / "ns_last_pid"
+    monkeypatch.setattr(host, "_LAST_PID", str(last_pid))
+    births, asked = Births(), []
+    for told in ("", "", "", "7\n", "7\n", "7\n", "7\n", "8\n", "8\n", "8\n"):
+        last_pid.write_text(told)
+        asked.append(births.may_have_been())
+    assert asked == [True] * 3 + [True, True, False, False] + [True, True, False]
+
+
+def test_a_new_process_is_found_twice() -> None:
+    new = NewProcesses()
+    with subprocess.Popen(["sleep", "60"]) as process:
+        assert process.pid in new.find()
+        assert process.pid in new.find()
+        assert process.pid not in new.find()
+        process.kill()
+
+
+def test_a_fork_has_loaded_no_program() -> None:
+    fork = os.fork()
+    if fork == 0:
+        time.sleep(60)
+        os._exit(0)
+    assert has_loaded_program(fork) is False
+    os.kill(fork, 9)
+    os.waitpid(fork, 0)
+    assert has_loaded_program(fork) is None
+    assert has_loaded_program(os.getpid()) is True
+
+
+def test_the_first_process_of_a_namespace_is_told_apart() -> None:
+    apart = [*require_root(), "unshare", "--pid", "--fork", "--kill-child", "sleep", "60"]
+    with subprocess.Popen(apart) as process:
+        try:
+            wait_until(lambda: any(map(is_first_of_namespace, find_descendants([process.pid]))))
+        finally:
+            process.kill()
+    assert not is_first_of_namespace(os.getpid())
+    assert not is_first_of_namespace(process.pid)
+
+
 def test_a_control_group_tells_members_and_cpu_time_itself(puppet: Puppet, tmp_path: Path) -> None:
     child = puppet.ask("start().pid")
     (tmp_path / "cgroup.procs").write_text(f"{child}\n")
@@ -282,9 +343,9 @@ def test_the_kernel_tells_how_many_processes_it_killed_for_memory() -> None:
 
 
 def test_the_host_is_described_as_its_own_tools_do() -> None:
-    host = read_host_info()
-    assert host.cores == os.cpu_count()
-    assert host.kernel == os.uname().release
-    assert host.cpu
+    told = read_host_info()
+    assert told.cores == os.cpu_count()
+    assert told.kernel == os.uname().release
+    assert told.cpu
     total = int(Path("/proc/meminfo").read_text().split()[1]) * 1024
-    assert host.ram == total
+    assert told.ram == total
