@@ -10,7 +10,7 @@ from math import floor
 from operator import sub
 
 from morocco.check.context import CheckContext
-from morocco.check.rule import REMEASURE, RERUN, Detail, name_file, rule
+from morocco.check.rule import RERUN, Detail, name_file, rule
 from morocco.logs.log import INIT_SIZE, Log, Size, group_by_size, group_by_task
 from morocco.logs.record import RunRecord
 from morocco.logs.samples import KEYS
@@ -83,14 +83,14 @@ def sizes(context: CheckContext) -> Iterator[Detail]:
     yield from (Detail.about(of_model) for of_model in others.values() if of_model)
 
 
-@rule("NO", good="every log can be read", bad="these logs cannot be read")
+@rule("NO", good="every log can be read", bad="these logs cannot be read", repeat=True)
 def readable(context: CheckContext) -> Iterator[Detail]:
     for entry in context.submission.entries:
         if entry.fault is not None and entry.fault.kind != "backward":
             yield Detail.about([entry], str(entry.fault))
 
 
-@rule("NO", good="time runs forward in every log", bad="time runs backward")
+@rule("NO", good="time runs forward in every log", bad="time runs backward", repeat=True)
 def forward(context: CheckContext) -> Iterator[Detail]:
     for entry in context.submission.entries:
         if entry.fault is not None and entry.fault.kind == "backward":
@@ -101,7 +101,8 @@ def forward(context: CheckContext) -> Iterator[Detail]:
     "NO",
     good="no log has a gap",
     bad="samples are missing",
-    todo=f"run nothing else on the machine; {REMEASURE}",
+    todo="run nothing else on the machine",
+    repeat=True,
 )
 def cadence(context: CheckContext) -> Iterator[Detail]:
     for log in context.logs:
@@ -115,7 +116,12 @@ def cadence(context: CheckContext) -> Iterator[Detail]:
             yield Detail.about([log], what)
 
 
-@rule("NO", good="every log has readings", bad="no readings at all, the process was not found")
+@rule(
+    "NO",
+    good="every log has readings",
+    bad="no readings at all, the process was not found",
+    repeat=True,
+)
 def readings(context: CheckContext) -> Iterator[Detail]:
     for log in context.logs:
         if not has_reading(log):
@@ -126,7 +132,8 @@ def readings(context: CheckContext) -> Iterator[Detail]:
     "NO",
     good="either all runs were seen on a GPU, or none",
     bad="never seen on a GPU",
-    todo=f"if the model needs no GPU, measure with --gpus none; {REMEASURE}",
+    todo="if the model needs no GPU, measure with --gpus none",
+    repeat=True,
 )
 def gpu(context: CheckContext) -> Iterator[Detail]:
     """Expect a GPU where the record or other runs of the model have one; skip empty readings."""
@@ -155,7 +162,7 @@ MAX_CONCURRENT = 500
 """More than any cluster runs at once; bounds the time that a forged zip can take."""
 
 
-@rule("NO", good="no log is a copy of another", bad="these logs are copies")
+@rule("NO", good="no log is a copy of another", bad="these logs are copies", repeat=True)
 def copies(context: CheckContext) -> Iterator[Detail]:
     """Judge byte-for-byte copies, and copies that were shifted in time."""
     by_digest: dict[str, Log] = {}
@@ -218,7 +225,8 @@ def _has_many_lines(log: Log) -> bool:
     "NO",
     good="no two runs shared a machine",
     bad="two runs at the same time",
-    todo=f"do one run at a time on each machine, or on each GPU; {REMEASURE}",
+    todo="do one run at a time on each machine, or on each GPU",
+    repeat=True,
 )
 def overlap(context: CheckContext) -> Iterator[Detail]:
     """Judge each run that starts before another one has ended."""

@@ -9,7 +9,7 @@ from statistics import median
 
 from morocco.check.context import CheckContext
 from morocco.check.profile import Machine
-from morocco.check.rule import REMEASURE, Detail, rule
+from morocco.check.rule import CHANGE, Detail, rule
 from morocco.hardware.clocks import GpuClocks, describe_slowdown
 from morocco.logs.log import Log, group_by_task
 from morocco.logs.record import FOREIGN_CPU, GPU_IN_USE, GPU_SLOWED, TIME_TOLERANCE, RunRecord
@@ -42,7 +42,12 @@ def records(context: CheckContext) -> Iterator[Detail]:
     )
 
 
-@record_rule("NO", good="every record belongs to its log", bad="the record belongs to another run")
+@record_rule(
+    "NO",
+    good="every record belongs to its log",
+    bad="the record belongs to another run",
+    repeat=True,
+)
 def same_run(context: CheckContext) -> Iterator[Detail]:
     for log, record in context.recorded():
         if what := ", ".join(_find_contradictions(log, record)):
@@ -69,7 +74,7 @@ def _find_contradictions(log: Log, record: RunRecord) -> Iterator[str]:
     "NO",
     good="each task was measured on one kind of machine",
     bad="one task was measured on different machines",
-    todo=f"choose one machine; {REMEASURE}",
+    todo=f"choose one machine; {CHANGE}",
 )
 def one_machine(context: CheckContext) -> Iterator[Detail]:
     # The fingerprint covers the facts too, so it is worth naming only if none of them differ.
@@ -98,7 +103,7 @@ def _join(values: Iterable[str | float | None]) -> str:
     "NO",
     good="each task was measured with one image",
     bad="one task was measured with different images",
-    todo=f"choose one image; {REMEASURE}",
+    todo=f"choose one image; {CHANGE}",
 )
 def one_image(context: CheckContext) -> Iterator[Detail]:
     return _find_different(context, lambda record: {"image": record.image})
@@ -108,7 +113,7 @@ def one_image(context: CheckContext) -> Iterator[Detail]:
     "NO",
     good="each task was measured on one data file",
     bad="one task was measured on different data",
-    todo=f"choose one DATA_DIR; {REMEASURE}",
+    todo=f"choose one DATA_DIR; {CHANGE}",
 )
 def one_input(context: CheckContext) -> Iterator[Detail]:
     return _find_different(context, lambda record: {"SHA-256": record.data.sha256})
@@ -139,7 +144,8 @@ def _find_different(
     "warn",
     good="nobody else was on the GPUs",
     bad="other processes were on the GPU before or during the run",
-    todo=f"stop them; {REMEASURE}",
+    todo="stop them",
+    repeat=True,
 )
 def foreign_load(context: CheckContext) -> Iterator[Detail]:
     def list_processes(record: RunRecord) -> Iterable[str]:
@@ -154,7 +160,8 @@ def foreign_load(context: CheckContext) -> Iterator[Detail]:
     "warn",
     good="nobody else kept the CPU busy during a run",
     bad="other processes kept the CPU busy during the run",
-    todo=f"stop them; {REMEASURE}",
+    todo="stop them",
+    repeat=True,
 )
 def foreign_cpu(context: CheckContext) -> Iterator[Detail]:
     def describe(record: RunRecord) -> Iterator[str]:
@@ -169,7 +176,8 @@ def foreign_cpu(context: CheckContext) -> Iterator[Detail]:
     "warn",
     good="the GPUs ran at their usual clocks",
     bad="a GPU was slowed down, so the run took too long",
-    todo=f"improve its cooling or power supply, or choose another machine; {REMEASURE}",
+    todo="improve its cooling or power supply, or choose another machine",
+    repeat=True,
 )
 def clocks(context: CheckContext) -> Iterator[Detail]:
     usual = _find_usual_clocks(context)

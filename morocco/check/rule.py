@@ -16,7 +16,8 @@ from morocco.logs.log import Log
 from morocco.logs.submission import Entry
 
 RERUN = "run the same `morocco suite …` again: it measures only what is missing"
-REMEASURE = f"delete these logs, then {RERUN}"
+REMEASURE = "add --repair to the same `morocco suite …`, which measures these runs again"
+CHANGE = f"delete the logs of the others, then {RERUN}"
 _UNKNOWN = "unknown, no log has a record"
 
 Severity = Literal["NO", "warn"]
@@ -55,6 +56,8 @@ class RuleResult:
     details: tuple[Detail, ...] = ()
     todo: str = ""
     """What to do about it; empty without details."""
+    repeat: bool = False
+    """Whether the logs that the details name have to be measured again, for a cause."""
 
 
 @dataclass(frozen=True)
@@ -92,19 +95,28 @@ class Rule:
     """What to do about it."""
     needs_records: bool
     """Whether the rule can judge nothing without run records."""
+    repeat: bool
+    """Whether the runs it names are to be measured again."""
 
     def apply(self, context: CheckContext) -> RuleResult:
         """Judge a submission; the result names the rule as its function, with hyphens."""
         name = self.judge.__name__.replace("_", "-")
         details = tuple(self.judge(context))
         if details:
-            return RuleResult(name, self.severity, self.bad, details, self.todo)
+            todo = "; ".join(filter(None, (self.todo, REMEASURE if self.repeat else "")))
+            return RuleResult(name, self.severity, self.bad, details, todo, self.repeat)
         unknown = self.needs_records and not context.records
         return RuleResult(name, "Yes", _UNKNOWN if unknown else self.good)
 
 
 def rule(
-    severity: Severity, *, good: str, bad: str, todo: str = REMEASURE, needs_records: bool = False
+    severity: Severity,
+    *,
+    good: str,
+    bad: str,
+    todo: str = "",
+    needs_records: bool = False,
+    repeat: bool = False,
 ) -> Callable[[Judge], Rule]:
     """Turn a function into a rule; see `Rule` for the arguments."""
-    return lambda judge: Rule(judge, severity, good, bad, todo, needs_records)
+    return lambda judge: Rule(judge, severity, good, bad, todo, needs_records, repeat)

@@ -7,12 +7,13 @@ from bisect import bisect_left, bisect_right
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from math import isnan
+from pathlib import PurePath
 from statistics import median
 
 from morocco.check.context import CheckContext
-from morocco.check.rule import REMEASURE, Detail, rule
+from morocco.check.rule import Detail, rule
 from morocco.logs.log import Log, group_by_size, group_by_task
-from morocco.logs.record import RunRecord
+from morocco.logs.record import SLOWED, RunRecord
 from morocco.stats.anomalies import (
     find_late,
     find_short_work,
@@ -32,6 +33,7 @@ _MAX_READINGS = 100_000
     "NO",
     good="the clock starts with the task",
     bad="the clock started after the task had loaded, so the speed is too high",
+    repeat=True,
 )
 def late_clock(context: CheckContext) -> Iterator[Detail]:
     of_model: dict[str, list[Group]] = {model: [] for model in context.models}
@@ -51,7 +53,7 @@ def _format_range(sizes: Sequence[float]) -> str:
     return low if low == high else f"{low} to {high}"
 
 
-@rule("NO", good="every run finished", bad="these runs failed or were cut off")
+@rule("NO", good="every run finished", bad="these runs failed or were cut off", repeat=True)
 def finished(context: CheckContext) -> Iterator[Detail]:
     """Judge by the record or, without one, by the signs of a run that was cut off."""
     for of_task in group_by_task(context.logs).values():
@@ -110,7 +112,8 @@ def _find_cut_signs(log: Log, usual: Seconds, limit: float) -> Iterator[str]:
     "NO",
     good="start-up takes about the same time in all 1_1 runs of a task",
     bad="slow starts, as with a new image on a cold disk (or the fastest run was cut off)",
-    todo=f"do one run first and discard it; {REMEASURE}",
+    todo="do one run first and discard it",
+    repeat=True,
 )
 def start_up(context: CheckContext) -> Iterator[Detail]:
     limit = context.profile.thresholds.cold_start
@@ -146,19 +149,32 @@ def work(context: CheckContext) -> Iterator[Detail]:
             yield Detail.about(group.long.logs, f"{what}, --input-size {short.enough} is enough")
 
 
-@rule("warn", good="the speed is about the same in all runs of a size", bad="the speed varies")
+@rule(
+    "warn",
+    good="the speed is about the same in all runs of a size",
+    bad="the speed varies",
+    todo="measure more runs of all: run the same `morocco suite …` with more --repeats",
+)
 def spread(context: CheckContext) -> Iterator[Detail]:
-    """In groups with too wide a spread, yield each run far from the median speed."""
-    limit = context.profile.thresholds.spread
+    """Yield the groups with too wide a spread, and which runs a cause is recorded for.
+
+    Without a cause no run is named: to choose which runs count would choose the result.
+    """
     for group in context.measured:
-        found = find_spread(group, limit)
-        if found is None:
-            continue
-        farthest = max(abs(rps - found.median) for rps, _ in found.speeds)
-        least = min(limit * found.median, farthest)  # the farthest run is always named
-        for rps, log in found.speeds:
-            if abs(rps - found.median) >= least:
-                yield Detail.about([log], f"{rps:.4g} rps, the median {found.median:.4g}")
+        found = find_spread(group, context.profile.thresholds.spread)
+        if found is not None:
+            speeds = [rps for rps, _ in found.speeds]
+            what = f"by {found.variation:.0%}, {min(speeds):.4g} to {max(speeds):.4g} rps"
+            causes = _list_causes(group, context)
+            yield Detail.about(group.long.logs, f"{what}{'; '.join(['', *causes])}")
+
+
+def _list_causes(group: Group, context: CheckContext) -> Iterator[str]:
+    for log in group.long.logs:
+        record = context.records.get(log.name)
+        codes = [code for code in record.warning_codes if code in SLOWED] if record else []
+        if codes:
+            yield f"{PurePath(log.name).name}: {', '.join(codes)}"
 
 
 @rule(

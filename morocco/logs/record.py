@@ -28,6 +28,10 @@ FOREIGN_CPU = "foreign-cpu"
 """The code of the warning that other processes kept the CPU busy."""
 GPU_SLOWED = "gpu-slowed"
 """The code of the warning that heat or hardware lowered the clocks of a GPU."""
+SLOWED = frozenset(
+    {GPU_IN_USE, FOREIGN_CPU, GPU_SLOWED, "other-runs", "steal", "swapping", "samples-missed"}
+)
+"""The codes of all warnings that tell why a run was slower than others."""
 
 
 @dataclass(frozen=True)

@@ -149,7 +149,7 @@ def find_warnings(groups: Sequence[Group]) -> Iterator[str]:
     )
     yield from _warn("Too little work to time it well; use a larger input", groups, _describe_work)
     yield from _warn(
-        "The speed varies between runs; measure the odd ones again", groups, _describe_spread
+        "The speed varies between runs; measure more of all of them", groups, _describe_spread
     )
     yield from _warn(
         "The speed has no upper bound (rps_high), because some runs are hardly longer than some "
@@ -202,9 +202,8 @@ def _describe_spread(group: Group) -> str | None:
     spread = find_spread(group)
     if spread is None:
         return None
-    rps, log = max(spread.speeds, key=lambda speed: abs(speed[0] - spread.median))
-    name = PurePath(log.name).name
-    return f"{spread.variation:.0%}; {name} has {rps:.4g}, the median is {spread.median:.4g}"
+    speeds = [rps for rps, _ in spread.speeds]
+    return f"{spread.variation:.0%}, from {min(speeds):.4g} to {max(speeds):.4g}"
 
 
 def _warn_of_sources(inits: Sequence[Series]) -> Iterator[str]:

@@ -48,6 +48,8 @@ def _read_file(ctx: click.Context, _param: click.Parameter, path: Path | None) -
 @click.option("--logs", type=PATH, default=Path("logs"), metavar="DIR", help="Folder of the logs.")
 @click.option("--retries", type=click.IntRange(min=0), default=1, help="Of a run that fails.")
 @click.option("--force", is_flag=True, help="Measure everything again and replace the logs.")
+@click.option("--redo", type=Names(), help="Measure again: parus/1_1_03 and others.")
+@click.option("--repair", is_flag=True, help="Measure again what `check` finds wrong, for a cause.")
 @click.option("--dry-run", is_flag=True, help="Only print the plan.")
 @click.option(
     "--no-doctor",

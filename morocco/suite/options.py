@@ -158,6 +158,10 @@ class SuiteOptions:
     logs: Path
     retries: int
     force: bool
+    redo: tuple[str, ...] | None
+    """Runs to measure again, as parus/1_1_03 or model/parus/1_1_03."""
+    repair: bool
+    """Whether to measure again all that `check` finds wrong for a cause."""
     no_doctor: bool
     parallel: bool
     cluster: str | None
@@ -189,7 +193,17 @@ def build_options(
         data_dir = data_dir.absolute()
         env = tuple(f"{name}={value}" for name, value in parse_env(run.env).items())
         run = replace(run, env=env)
-    names = ("logs", "retries", "force", "no_doctor", "parallel", "cluster", "quiet")
+    names = (
+        "logs",
+        "retries",
+        "force",
+        "redo",
+        "repair",
+        "no_doctor",
+        "parallel",
+        "cluster",
+        "quiet",
+    )
     plain = {name: options[name] for name in names}
     return SuiteOptions(models, data_dir, run=run, tls=_choose_tls(options), **plain)
 

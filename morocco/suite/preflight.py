@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import closing, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TypeVar
 
 from morocco.bench.writers import clear_part
+from morocco.check.check import check
 from morocco.errors import DataError, EngineError, MoroccoError
+from morocco.logs.submission import load_submission
 from morocco.suite.plan import OVERHEAD, Block, Forecast, Job, Model
 from morocco.suite.resume import Doubtful, Finished, read_state
 from morocco.targets.factory import check_image_name, end_strays
@@ -20,6 +22,7 @@ from morocco.tasks import Records, find_data, load_records
 
 _Key = TypeVar("_Key")
 _Value = TypeVar("_Value")
+_ASKED = Doubtful("As --redo or --repair asks")
 _MOST_NAMED = 5
 """Runs that an error names one by one."""
 
@@ -144,12 +147,57 @@ class SuiteState:
         return forecast
 
 
-def take_stock(blocks: Sequence[Block], *, force: bool) -> SuiteState:
-    """Return what is done; DataError for finished runs that differ from what is planned now."""
+def find_repairs(logs: Path) -> list[str]:
+    """Return the logs that `check` wants measured again, as choose_redone takes them."""
+    if not any(logs.rglob("*.jsonl")):
+        return []
+    checked = check(load_submission([logs]))
+    return [
+        f"{detail.model}/{file}" if checked.many_models else file
+        for result in checked.results
+        if result.repeat
+        for detail in result.details
+        for file in detail.files
+    ]
+
+
+def choose_redone(
+    blocks: Sequence[Block], redo: Iterable[str], repairs: Sequence[str]
+) -> frozenset[Job]:
+    """Return the jobs to do again, by the names of their logs: parus/1_1_03, rubert/parus/1_1_03.
+
+    DataError for a name in `redo` that no run of the suite has, or several of them.
+    """
+    jobs = [job for block in blocks for job in block.jobs]
+    wrong = (job for job in jobs if any(_is_called(job, name) for name in repairs))
+    return frozenset([*(_find_job(jobs, name) for name in redo), *wrong])
+
+
+def _find_job(jobs: Sequence[Job], name: str) -> Job:
+    found = [job for job in jobs if _is_called(job, name)]
+    if len(found) != 1:
+        raise DataError(
+            f"--redo: this suite has {'several runs' if found else 'no run'} called {name}. Name "
+            f"each run as {(found or jobs)[0].label}."
+        )
+    return found[0]
+
+
+def _is_called(job: Job, name: str) -> bool:
+    parts = tuple(name.removesuffix(".jsonl").split("/"))
+    return len(parts) > 1 and job.path.with_suffix("").parts[-len(parts) :] == parts
+
+
+def take_stock(blocks: Sequence[Block], *, force: bool, redo: Collection[Job] = ()) -> SuiteState:
+    """Return what is done, without the runs to `redo`.
+
+    DataError for finished runs that differ from what is planned now.
+    """
     jobs = [job for block in blocks for job in block.jobs]
     if force:
         return SuiteState({}, frozenset(jobs), {})
     states = {job: read_state(job) for job in jobs}
+    states |= {job: _ASKED for job in redo if states[job] is not None}
     finished = {job: state for job, state in states.items() if isinstance(state, Finished)}
     doubtful = {job: state for job, state in states.items() if isinstance(state, Doubtful)}
     _refuse_differences({job: state.differences for job, state in finished.items()})

@@ -19,6 +19,8 @@ from morocco.suite.plan import Block, build_blocks
 from morocco.suite.preflight import (
     SuiteState,
     check_images,
+    choose_redone,
+    find_repairs,
     load_inputs,
     prepare_targets,
     remove_leftovers,
@@ -39,7 +41,7 @@ def plan_suite(options: SuiteOptions) -> str:
     with ExitStack() as stack:
         options, shares = _assign_shares(options, stack)
         blocks = _plan_blocks(options)
-        state = take_stock(blocks, force=options.force)
+        state = _take_stock(blocks, options)
         return render_plan(blocks, state, state.build_forecast(), lanes=len(shares))
 
 
@@ -53,7 +55,7 @@ def run_suite(options: SuiteOptions) -> None:
         blocks = _plan_blocks(options)
         if told := remove_leftovers(blocks, options.run, here=options.cluster is None):
             display.warn(None, told)
-        state = take_stock(blocks, force=options.force)
+        state = _take_stock(blocks, options)
         if not state.due:
             done = plural(len(state.finished), "run")
             display.say(f"All {done} are done: {options.logs}. Next: morocco check {options.logs}")
@@ -76,6 +78,12 @@ def run_suite(options: SuiteOptions) -> None:
         )
         forward_signals(suite.stop)
         _run(suite, display, options, sum(len(block.jobs) for block in blocks), state)
+
+
+def _take_stock(blocks: Sequence[Block], options: SuiteOptions) -> SuiteState:
+    repairs = find_repairs(options.logs) if options.repair else []
+    redo = choose_redone(blocks, options.redo or (), repairs)
+    return take_stock(blocks, force=options.force, redo=redo)
 
 
 def _assign_shares(options: SuiteOptions, stack: ExitStack) -> tuple[SuiteOptions, list[Share]]:

@@ -50,6 +50,32 @@ def test_with_force_all_is_done_again(suite: Suites) -> None:
     assert suite.others == []
 
 
+def test_named_runs_are_done_again_and_their_old_logs_kept(suite: Suites) -> None:
+    suite().succeeds()
+    before, diary = suite.snapshot(), suite.diary
+    shown = suite("--redo", "parus/1_1_02,parus/20_4_01").succeeds().stderr
+    assert "parus/1_1_02.jsonl.old" in shown
+    assert sorted(suite.done) == sorted(PARUS)
+    assert len(suite.diary) == len(diary) + 3  # a warm-up first
+    changed = {path for path, content in suite.snapshot().items() if before.get(path) != content}
+    assert {Path(path).name.split(".")[0] for path in changed} == {"1_1_02", "20_4_01"}
+    assert "parus/1_1_07" in suite("--redo", "parus/1_1_07").fails(3)
+
+
+def test_repair_does_again_what_check_finds_wrong_for_a_cause(suite: Suites) -> None:
+    suite().succeeds()
+    spoilt = suite.log("parus/20_4_02")
+    lines = spoilt.read_text().splitlines(keepends=True)
+    readings = json.loads(lines[0]) | {"cpu_usage": None, "ram": None}
+    spoilt.write_text(f"{json.dumps(readings)}\n{lines[-1]}")
+    plan = suite("--repair", "--dry-run").succeeds().stdout
+    assert "1 run to do, 3 done" in plan
+    suite("--repair").succeeds()
+    assert sorted(suite.done) == sorted(PARUS)
+    assert any(line["ram"] for line in map(json.loads, spoilt.read_text().splitlines()))
+    assert "All 4 runs are done" in suite("--repair").succeeds().stderr
+
+
 @pytest.mark.parametrize(
     ("number", "current"), [(1, "parus/warm-up"), (3, "parus/20_4_01"), (5, "parus/20_4_02")]
 )
