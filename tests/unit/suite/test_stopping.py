@@ -62,7 +62,7 @@ def test_a_lane_that_hangs_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     lane = HungLane("lane 1", None)
     begun = time.monotonic()
     ended = stop_suite(lane, monkeypatch)
-    assert time.monotonic() - begun < 2.4 + 0.5
+    assert time.monotonic() - begun < 5  # not a minute and a half, as after one signal
     assert "Stopped by SIGTERM. The run of lane 1 did not end in time" in str(ended)
     assert ended.exit_code == 143
     lane.end.set()

@@ -45,15 +45,15 @@ def test_a_thread_that_ends_is_waited_for_no_longer(patience: Patience) -> None:
 def test_without_a_signal_the_usual_limit_holds(
     patience: Patience, hanging: threading.Thread
 ) -> None:
-    assert 0.1 <= measure_wait(patience, hanging, Limits(usual=0.1)) < 0.5
+    assert 0.1 <= measure_wait(patience, hanging, Limits(usual=0.1)) < 3
 
 
 def test_a_signal_shortens_a_wait_and_those_after_it(
     patience: Patience, hanging: threading.Thread
 ) -> None:
     threading.Timer(0.2, patience.shorten).start()
-    assert 0.7 <= measure_wait(patience, hanging) < 1.5
-    assert 0.5 <= measure_wait(patience, hanging) < 1.5
+    assert 0.7 <= measure_wait(patience, hanging) < 5
+    assert 0.5 <= measure_wait(patience, hanging) < 5
 
 
 def test_after_a_second_signal_all_waits_end_together(
@@ -62,8 +62,9 @@ def test_after_a_second_signal_all_waits_end_together(
     monkeypatch.setattr(patience_module, "_SAME_MOMENT", 0.01)
     patience.shorten()
     threading.Timer(0.1, patience.shorten).start()
-    assert 0.25 <= measure_wait(patience, hanging) < 0.55
-    assert measure_wait(patience, hanging) < 0.2
+    limits = Limits(usual=60, stopped=30, hurried=0.2)
+    assert 0.25 <= measure_wait(patience, hanging, limits) < 3
+    assert measure_wait(patience, hanging, limits) < 3
 
 
 def test_signals_that_come_together_are_one(patience: Patience, hanging: threading.Thread) -> None:
