@@ -49,12 +49,16 @@ def main(folder: Path) -> None:
     count = int(os.environ.get(_COUNT, _USUAL_COUNT))
     outcomes: list[Outcome] = []
     peaks: list[int] = []
+    import matplotlib.backends.backend_svg  # noqa: F401 (part of what the largest command takes)
+
+    base = _read_memory("VmRSS")  # later the fuzzer itself takes more and more
 
     def try_case(case: Case) -> None:
         with tempfile.TemporaryDirectory(dir=folder) as place:
-            _forget_peak()
+            Path("/proc/self/clear_refs").write_text("5")  # forgets the peak
+            before = _read_memory("VmRSS")
             outcomes.extend(run_case(case, Path(place)))
-            peaks.append(_read_peak())
+            peaks.append(base + _read_memory("VmHWM") - before)
 
     many = settings(max_examples=count, database=None, deadline=None, phases=[Phase.generate])
     many = settings(many, suppress_health_check=list(HealthCheck))
@@ -74,14 +78,10 @@ def main(folder: Path) -> None:
     print(json.dumps(found))  # noqa: T201
 
 
-def _forget_peak() -> None:
-    Path("/proc/self/clear_refs").write_text("5")
-
-
-def _read_peak() -> int:
-    """Return the most memory that this process held since then, in bytes; the fuzzer is in it."""
+def _read_memory(field: str) -> int:
+    """Return the memory that this process holds, or held at most, in bytes."""
     status = Path("/proc/self/status").read_text()
-    return int(status.split("VmHWM:")[1].split()[0]) * 1024
+    return int(status.split(f"{field}:")[1].split()[0]) * 1024
 
 
 if __name__ == "__main__":
