@@ -226,7 +226,7 @@ class Strangers:
         name, pid = _read_name(process.pid), process.pid
         if name == _MPS or self._members.intersection(list_ancestors(pid)):
             self._members.add(pid)  # not asked again
-        else:
+        elif _exists(pid):  # else it had no ancestors because it ended meanwhile
             self._found[gpu, pid] = GpuProcess(gpu, pid, name, process.memory)
 
     @property

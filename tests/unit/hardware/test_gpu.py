@@ -18,8 +18,10 @@ import pytest
 
 import morocco
 from morocco.errors import GpuError
+from morocco.hardware import gpu
 from morocco.hardware.gpu import GpuReading
 from morocco.hardware.info import GpuInfo, GpuProcess
+from morocco.hardware.nvml import ProcessMemory
 from nvml_standin import (
     DRIVER_NOT_LOADED,
     FUNCTION_NOT_FOUND,
@@ -760,3 +762,21 @@ def test_without_a_compiler_tests_fail_in_ci_and_are_skipped_elsewhere(
     with pytest.raises(BaseException, match="no C compiler") as stopped:
         build(tmp_path)
     assert stopped.typename == outcome
+
+
+def test_a_process_that_ends_while_it_is_judged_is_no_stranger(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    with subprocess.Popen(["sleep", "60"]) as process:
+
+        def end(_: int) -> list[int]:
+            process.kill()
+            process.wait()
+            return []
+
+        monkeypatch.setattr(gpu, "list_ancestors", end)
+        strangers = gpu.Strangers()
+        for _ in range(2):
+            strangers.look(0, [ProcessMemory(process.pid, None)], [])
+    assert process.returncode == -9
+    assert strangers.found == ()
