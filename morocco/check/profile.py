@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+from collections.abc import Collection
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
@@ -13,7 +15,7 @@ from morocco.hardware.clocks import SLOWED
 from morocco.logs.log import INIT_SIZE
 from morocco.stats.anomalies import COLD_START, USUAL_RUNS, WIDE_SPREAD
 from morocco.tasks import TASKS
-from morocco.util.files import read_toml
+from morocco.util.files import read_toml, write_output
 from morocco.util.schema import Amount, Count, Name, convert
 
 _Size = Annotated[str, Meta(pattern=r"^[0-9]{1,9}_[0-9]{1,9}\Z")]
@@ -85,6 +87,28 @@ RUSSIAN_SUPERGLUE = Profile(
     tasks=tuple(TASKS),
     machine=Machine(gpu="V100", gpus=1, gpu_ram=32, cores=8, ram=96),
 )
+
+
+_WRITTEN = "# What this suite measures, written by `morocco suite`; without this line it is yours."
+
+
+def needs_profile(tasks: Collection[str], runs: int) -> bool:
+    """Return whether `check` would miss something that these tasks and runs cannot have."""
+    return set(tasks) != set(TASKS) or runs < USUAL_RUNS
+
+
+def write_profile(path: Path, tasks: Collection[str], runs: int) -> None:
+    """Write a profile for tasks of `runs` runs each, beside those it names already.
+
+    A profile that somebody has written stays. OutputError if it cannot be written.
+    """
+    if path.exists():
+        if not path.read_bytes().startswith(_WRITTEN.encode()):
+            return
+        before = read_profile(path)
+        tasks, runs = dict.fromkeys([*before.tasks, *tasks]), min(before.runs, runs)
+    lines = [_WRITTEN, f"tasks = {json.dumps([*tasks], ensure_ascii=False)}", f"runs = {runs}"]
+    write_output(path, ("\n".join(lines) + "\n").encode(), "--logs DIR")
 
 
 def read_profile(path: Path) -> Profile:

@@ -9,6 +9,7 @@ from dataclasses import replace
 
 from morocco.bench.display import RunDisplay, is_terminal
 from morocco.bench.interrupts import forward_signals
+from morocco.check.profile import needs_profile, write_profile
 from morocco.errors import EngineError, SuiteFailed
 from morocco.hardware.gpu import Gpus
 from morocco.hardware.host import list_cores, read_host_info
@@ -58,7 +59,7 @@ def run_suite(options: SuiteOptions) -> None:
         state = _take_stock(blocks, options)
         if not state.due:
             done = plural(len(state.finished), "run")
-            display.say(f"All {done} are done: {options.logs}. Next: morocco check {options.logs}")
+            display.say(f"All {done} are done: {options.logs}. Next: {_name_check(options)}")
             return
         left = state.select_due(blocks)
         if options.cluster is None:
@@ -183,4 +184,16 @@ def _run(
             f"{result}. Failed:\n{render_failures(failures)}\nSee their records (.failed.json) for "
             "details. Run the same command to try them again."
         )
-    display.say(f"{result}. Next: morocco check {options.logs}")
+    display.say(f"{result}. Next: {_name_check(options)}")
+
+
+def _name_check(options: SuiteOptions) -> str:
+    """Return the command that checks the logs, and write the profile that it needs, if any."""
+    sizes = [model.sizes for model in options.models]
+    tasks = dict.fromkeys(task for of_model in sizes for task in of_model)
+    runs = min(size.repeats for of_model in sizes for size in of_model.values())
+    if not needs_profile(tasks, runs):
+        return f"morocco check {options.logs}"
+    profile = options.logs / "profile.toml"
+    write_profile(profile, tasks, runs)
+    return f"morocco check {options.logs} --profile {profile}"

@@ -117,13 +117,18 @@ class Suites:
         return [str(log.relative_to(self.logs).with_suffix("")) for log in found]
 
     @property
+    def next(self) -> str:
+        """The command that a suite of less than the leaderboard's names at its end."""
+        return f"morocco check {self.logs} --profile {self.logs}/profile.toml"
+
+    @property
     def others(self) -> list[str]:
-        """All other files, except the lock of the folder."""
+        """All other files, except the lock of the folder and the profile."""
         files = {
             str(path.relative_to(self.logs)) for path in self.logs.rglob("*") if path.is_file()
         }
         logs = {f"{name}{ending}" for name in self.done for ending in (".json", ".jsonl")}
-        return sorted(files - logs - {".morocco-suite"})
+        return sorted(files - logs - {".morocco-suite", "profile.toml"})
 
     def snapshot(self) -> dict[str, tuple[bytes, int]]:
         """Return the content and modification time of every finished log and record."""

@@ -172,7 +172,7 @@ def test_two_workers_share_the_runs_of_a_suite(
     finished = suite(cluster, target, "--tasks", "parus,terra", "--repeats", 2).succeeds()
     names = [f"{size}_{n:02}" for size in ("100_32", "1_1") for n in (1, 2)]
     expected = [f"{task}/{name}.json{end}" for task in TASKS for name in names for end in ("", "l")]
-    assert files_in(suite.logs) == sorted([".morocco-suite", *expected])
+    assert files_in(suite.logs) == sorted([".morocco-suite", "profile.toml", *expected])
     assert overlap(spans(suite.logs))
     records = [read_record(log) for log in suite.finished]
     assert len({(record["machine"], record["host"]["name"]) for record in records}) == 1
@@ -186,7 +186,8 @@ def test_two_workers_share_the_runs_of_a_suite(
     assert warm_ups in (2, 3)  # the worker that is done first may help with the other task
     assert len(lines) == 8 + warm_ups
     assert all(PROGRESS.fullmatch(line) for line in lines), lines
-    assert last == f"8 of 8 runs done: {suite.logs}. Next: morocco check {suite.logs}"
+    check = f"morocco check {suite.logs} --profile {suite.logs}/profile.toml"
+    assert last == f"8 of 8 runs done: {suite.logs}. Next: {check}"
 
 
 def test_what_is_done_is_not_done_again(cluster: DaskCluster, suite: Suite) -> None:

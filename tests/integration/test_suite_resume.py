@@ -5,12 +5,18 @@ from __future__ import annotations
 import json
 import shutil
 import signal
+import sys
 from pathlib import Path
 
 import pytest
 
-from runs import read_record, until
+from runs import read_record, run_morocco, until
 from suite_runs import PARUS, TWO, Suites, error_of, is_alive, kill
+
+if sys.version_info >= (3, 11):
+    import tomllib
+else:
+    import tomli as tomllib
 
 # Continuing
 
@@ -18,9 +24,7 @@ from suite_runs import PARUS, TWO, Suites, error_of, is_alive, kill
 def test_what_is_done_is_not_done_again(suite: Suites) -> None:
     suite().succeeds()
     before, diary = suite.snapshot(), suite.diary
-    assert suite().succeeds().stderr == (
-        f"All 4 runs are done: {suite.logs}. Next: morocco check {suite.logs}\n"
-    )
+    assert suite().succeeds().stderr == (f"All 4 runs are done: {suite.logs}. Next: {suite.next}\n")
     assert (suite.snapshot(), suite.diary) == (before, diary)
 
 
@@ -48,6 +52,19 @@ def test_with_force_all_is_done_again(suite: Suites) -> None:
     after = suite.snapshot()
     assert all(after[path] != before[path] for path in before)
     assert suite.others == []
+
+
+def test_the_check_that_a_suite_names_at_its_end_finds_all_that_it_asks_for(suite: Suites) -> None:
+    suite().succeeds()
+    suite(*TWO, "--repeats", 1).succeeds()
+    profile = suite.logs / "profile.toml"
+    assert tomllib.loads(profile.read_text()) == {"tasks": ["parus", "rcb"], "runs": 1}
+    told = run_morocco(*suite.next.split()[1:]).stdout
+    assert "Yes   complete" in told
+    assert "Yes   tasks" in told
+    profile.write_text(mine := 'tasks = ["rcb"]\n')
+    suite().succeeds()
+    assert profile.read_text() == mine
 
 
 def test_named_runs_are_done_again_and_their_old_logs_kept(suite: Suites) -> None:
@@ -109,9 +126,7 @@ def test_a_suite_that_is_killed_again_and_again_comes_to_its_end(suite: Suites) 
         kills += 1
     finished = suite(*TWO).succeeds()
     assert finished.warnings == []
-    assert finished.stderr == (
-        f"All 8 runs are done: {suite.logs}. Next: morocco check {suite.logs}\n"
-    )
+    assert finished.stderr == (f"All 8 runs are done: {suite.logs}. Next: {suite.next}\n")
     assert kills > 1
 
 
