@@ -47,6 +47,7 @@ class Outcome:
     words: Sequence[str]
     code: int | None
     seconds: float
+    """Of CPU time: what else the machine does shall not matter."""
     fault: str | None
     """A traceback, or what was printed that should not have been."""
 
@@ -379,7 +380,7 @@ def _write(folder: Path, name: str, content: bytes) -> None:
 
 def run_in_process(words: Sequence[str]) -> Outcome:
     """Run a command as `python -m morocco` does."""
-    started = time.perf_counter()
+    started = time.process_time()
     code, shown, fault = None, ["", ""], None
     with _captured(words) as streams:
         try:
@@ -390,7 +391,7 @@ def run_in_process(words: Sequence[str]) -> Outcome:
         for number, stream in enumerate(streams):
             stream.flush()
             shown[number] = stream.buffer.getvalue().decode()  # type: ignore[attr-defined]
-    seconds = time.perf_counter() - started
+    seconds = time.process_time() - started
     return Outcome(words, code, seconds, fault or _find_fault(words, code, *shown))
 
 
