@@ -1,8 +1,8 @@
 """`make benchmark`: every figure that morocco promises, beside its target.
 
 Takes several minutes on a machine that should do nothing else. Arguments choose among
-startup, speed, delays, beat, memory, throughput, suite, lanes, scoring, reports, baselines and
-fuzz.
+startup, speed, delays, beat, memory, throughput, quiet, suite, lanes, scoring, reports, baselines
+and fuzz.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ from figures import Figure, format_table
 from fuzz import measure_fuzz
 from lanes import measure_lanes
 from memory import measure_memory
+from quiet import measure_quiet
 from reports import measure_reports
 from scoring import measure_scoring
 from speed import measure_speed
@@ -34,6 +35,7 @@ _BENCHMARKS = {
     "beat": measure_beat,
     "memory": measure_memory,
     "throughput": measure_throughput,
+    "quiet": measure_quiet,
     "suite": measure_suite,
     "lanes": measure_lanes,
     "scoring": measure_scoring,
