@@ -10,6 +10,7 @@ models="tfidf tfidf-small"
 measured="parus terra"
 scored="danetqa lidirus muserc parus rcb rucos russe rwsd terra"
 words=100 # in the vocabulary of tfidf-small
+seconds=${DEMO_SECONDS:-6} # of work in a long run
 
 say() { printf '\n== %s\n' "$*" >&2; }
 
@@ -35,9 +36,9 @@ process() { # model task: the target that runs a model without a container
   echo "exec:python $tfidf/infer.py $2 --model $(weights "$1" "$2")"
 }
 
-choose_size() { # task: how many records take about six seconds
+choose_size() { # task: how many records take about that long
   data=$(find "$examples/data" -ipath "*/$1/val.jsonl")
-  python "$tfidf/choose_size.py" "$data" "$1" "$(weights tfidf "$1")"
+  python "$tfidf/choose_size.py" "$data" "$1" "$(weights tfidf "$1")" --seconds "$seconds"
 }
 
 predict() { # model
@@ -85,7 +86,7 @@ END
 # Without the doctor, which would look at the same machine anew for each model and task.
 suite() { morocco suite --no-doctor --config "$out/suite.toml" --logs "$out/logs" "$@"; }
 
-say "The plan: start-up alone, then inputs that take about six seconds on this machine"
+say "The plan: start-up alone, then inputs that take about $seconds seconds on this machine"
 suite --dry-run
 
 say "Measuring, which takes about two minutes"

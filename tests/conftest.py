@@ -94,7 +94,7 @@ def _choose_group(nodeid: str) -> str:
 
 
 @pytest.fixture(scope="session")
-def docker_engine(built: Built) -> Iterator[DockerClient]:
+def docker_engine(built_images: Built) -> Iterator[DockerClient]:
     """A client of the Docker engine; without one, skip the test, or fail in CI."""
     with catch_warnings():
         simplefilter("ignore")  # of the socket that docker-py leaves open when it fails
@@ -105,7 +105,7 @@ def docker_engine(built: Built) -> Iterator[DockerClient]:
         stop(f"NOT TESTED: NO DOCKER ENGINE. Start it: sudo systemctl start docker. ({client})")
     with closing(client):
         yield client
-        for (name, _), image in built.items():
+        for (name, _), image in built_images.items():
             if name == "docker":
                 client.images.remove(image, force=True)
 
@@ -151,18 +151,18 @@ def engine(engine_name: str, request: pytest.FixtureRequest) -> DockerClient:
 
 
 @pytest.fixture(scope="session")
-def built() -> Built:
+def built_images() -> Built:
     """The images that are built."""
     return {}
 
 
 @pytest.fixture
-def build_image(engine: DockerClient, engine_name: str, built: Built) -> BuildImage:
+def build_image(engine: DockerClient, engine_name: str, built_images: Built) -> BuildImage:
     """Build each image once; they are removed when all tests are done."""
 
     def build(dockerfile: str, **arguments: str) -> str:
         key = engine_name, json.dumps([dockerfile, arguments])
-        if key not in built:
+        if key not in built_images:
             image, _ = engine.images.build(
                 fileobj=_context(dockerfile),
                 custom_context=True,
@@ -171,8 +171,8 @@ def build_image(engine: DockerClient, engine_name: str, built: Built) -> BuildIm
                 rm=True,
                 forcerm=True,
             )
-            built[key] = str(image.id)
-        return built[key]
+            built_images[key] = str(image.id)
+        return built_images[key]
 
     return build
 

@@ -332,7 +332,7 @@ def build_failure(
     if not lines:
         return kind(f"{message} It logged nothing to stderr.", code)
     quoted = tuple(line[:_QUOTED_WIDTH] for line in lines)
-    text = "\n  ".join([f"{message}\nIts last lines on stderr:", *quoted])
+    text = "\n    ".join([f"{message}\n  Its last lines on stderr:", *quoted])
     return kind(text, code, quoted)
 
 

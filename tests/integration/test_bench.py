@@ -151,7 +151,6 @@ def test_the_model_may_run_below_a_shell(command: Command, bench: Bench) -> None
 # Input and output
 
 
-@on_every_engine
 def test_predictions_are_kept_to_the_byte(
     command: Command, bench: Bench, log: Path, tmp_path: Path, data_dir: Path
 ) -> None:

@@ -209,7 +209,6 @@ def test_the_record_names_the_image_and_the_engine(
     assert target["engine"].split()[-1] == engine.version()["Components"][0]["Version"]
 
 
-@on_both_engines
 def test_the_volumes_of_a_container_go_with_it(
     engine: DockerClient, build_image: BuildImage, bench: Bench
 ) -> None:

@@ -83,7 +83,7 @@ def test_the_memory_of_all_processes_of_the_target_is_summed(
     script = f"cat; sleep 1; : {token}"  # in the command line of both shells
     target = f"exec:sh -c {shlex.quote(f'sh -c {shlex.quote(script)}; exit 0')}"
     between = bench(target, env=machine.environment).succeeds().lines[1:-1]
-    assert between[-1]["gpu_ram"] == 4 * GIB
+    assert max(line["gpu_ram"] or 0 for line in between) == 4 * GIB
 
 
 @pytest.mark.timing

@@ -56,7 +56,6 @@ def containers_of(engine: DockerClient, pid: int) -> list[Container]:
     )
 
 
-@on_both_engines
 def test_each_task_is_measured_in_its_own_image(suite: Suites, images: Images) -> None:
     ids = {"parus": images.make("parus"), "rcb": images.make("rcb", "--say rcb")}
     suite(*SHORT, target=images.target).succeeds()

@@ -160,7 +160,7 @@ def test_the_first_cause_is_the_one_that_is_reported() -> None:
 def test_every_failure_quotes_what_the_target_logged(bad: dict[str, Any]) -> None:
     found = fail(stderr="CUDA error\n", **bad)
     assert found.quoted == ("CUDA error",)
-    assert str(found).endswith("\n  CUDA error")
+    assert str(found).endswith("\n    CUDA error")
 
 
 def test_at_most_ten_lines_are_quoted_each_cut_short() -> None:
