@@ -69,8 +69,9 @@ def test_failures_are_listed_by_cause(suite: Suites) -> None:
     target = target.replace("records=$(cat)", '[ "$0" = muserc ] && exit 0; records=$(cat)')
     options = ("--tasks", "rcb,parus,rwsd,terra,russe,muserc", "--timeout", "3", "--retries", 0)
     error = error_of(suite(*options, target=target), 1)
-    rows = [re.split(r" {2,}", line.strip()) for line in error.splitlines()]
-    assert [row[:2] for row in rows if len(row) > 1] == [
+    split = [re.split(r" {2,}", line.strip()) for line in error.splitlines()]
+    rows = [row for row in split if len(row) > 1]
+    assert [row[:2] for row in rows] == [
         ["cause", "run"],
         ["exit code 3", "rcb/warm-up and the 4 runs after it"],
         ["no predictions", "terra/warm-up and the 4 runs after it"],
