@@ -13,14 +13,14 @@ import sys
 import tarfile
 import uuid
 from collections.abc import Callable, Iterator
-from contextlib import closing
+from contextlib import closing, suppress
 from pathlib import Path
 from warnings import catch_warnings, simplefilter
 
 import docker
 import pytest
 from docker import DockerClient
-from docker.errors import DockerException
+from docker.errors import DockerException, ImageNotFound
 from hypothesis import settings
 
 from engines import as_root, copy_image, require_podman
@@ -107,7 +107,8 @@ def docker_engine(built_images: Built) -> Iterator[DockerClient]:
         yield client
         for (name, _), image in built_images.items():
             if name == "docker":
-                client.images.remove(image, force=True)
+                with suppress(ImageNotFound):  # it went with a name of another test
+                    client.images.remove(image, force=True)
 
 
 def _connect() -> DockerClient | str:

@@ -358,7 +358,7 @@ def test_force_replaces_a_finished_log_but_only_by_a_finished_one(bench: Bench, 
 
 
 def test_two_runs_do_not_write_the_same_log(bench: Bench, log: Path) -> None:
-    with bench.start(metronome_process("--hang 1"), "-o", log) as first:
+    with bench.start(metronome_process("--hang 4"), "-o", log) as first:
         first.wait_until_sampled(log)
         error = bench(metronome_process(""), "-o", log).fails(3)
         assert "Another run is writing" in error

@@ -86,7 +86,8 @@ def user(data_dir: Path) -> Iterator[User]:
         folder = Path(tempfile.mkdtemp(prefix="user-"))
         user = User(require_root(), folder)
         stack.callback(user.run_as_root, "rm", "-rf", str(folder))
-        user.run_as_root("useradd", "--no-create-home", NAME)
+        # A test that was killed may have left the user.
+        user.run_as_root("sh", "-c", f"id {NAME} >/dev/null || useradd --no-create-home {NAME}")
         stack.callback(user.run_as_root, "userdel", NAME)
         stack.callback(user.end_podman)
         (folder / "containers.conf").write_text(conf.read_text() if conf.exists() else "")
