@@ -24,8 +24,8 @@ from morocco.logs.record import (
     GpusBefore,
     Monitor,
     Output,
-    Peaks,
 )
+from morocco.logs.samples import Peaks
 from morocco.targets.target import Exit, Identity, is_process
 from morocco.tasks import Records
 from morocco.util.units import Bytes, Seconds, format_bytes, plural

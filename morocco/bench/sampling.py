@@ -11,8 +11,7 @@ from dataclasses import dataclass
 from morocco.hardware.gpu import Gpus
 from morocco.hardware.host import ProcessTree
 from morocco.hardware.load import LoadMeter
-from morocco.logs.record import Peaks
-from morocco.logs.samples import Sample
+from morocco.logs.samples import Peaks, Sample
 from morocco.util.units import AnchoredClock, Bytes, Seconds
 
 _FIRST_MARK: Seconds = 0.01

@@ -22,8 +22,7 @@ from morocco.logs.log import (
     parse_samples,
     read_lines,
 )
-from morocco.logs.record import Peaks, parse_record
-from morocco.logs.samples import Samples
+from morocco.logs.samples import Peaks, Samples
 from morocco.util.units import Bytes
 
 PATTERN = "<task>/<input>_<batch>_<index>.jsonl, such as parus/2000_32_01.jsonl"
@@ -213,6 +212,8 @@ def _is_single(path: Path) -> bool:
 
 def _build_single(path: Path) -> FoundLog:
     """Return a log whose task and size, if they are known at all, are those of its record."""
+    from morocco.logs.record import parse_record
+
     found = _build_log(path, LogPath(path.stem, *UNKNOWN_SIZE, 0))
     try:
         content = found.read_record()
@@ -236,6 +237,10 @@ def _read_peaks(found: FoundLog) -> Peaks:
     """Return the peaks of the record beside a log, as far as it has any."""
     try:
         content = found.read_record()
-        return NO_PEAKS if content is None else parse_record(content).peaks
+        if content is None:
+            return NO_PEAKS
+        from morocco.logs.record import parse_record  # which loads a lot
+
+        return parse_record(content).peaks
     except (OSError, ValueError):
         return NO_PEAKS

@@ -19,8 +19,7 @@ from msgspec.json import Decoder
 from msgspec.structs import astuple
 
 from morocco.errors import DataError
-from morocco.logs.record import Peaks
-from morocco.logs.samples import BOUNDS, KEYS, Bounds, Sample, Samples
+from morocco.logs.samples import BOUNDS, KEYS, Bounds, Peaks, Sample, Samples
 from morocco.util.units import Bytes, Seconds
 
 MAX_LINE: Bytes = 64 * 1024

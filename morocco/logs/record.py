@@ -14,7 +14,7 @@ from typing import Any, NamedTuple, TypeVar, get_args, get_origin, get_type_hint
 from morocco.errors import name_cause
 from morocco.hardware.clocks import GpuClocks
 from morocco.hardware.info import GpuInfo, GpuProcess, HostInfo, Load
-from morocco.logs.samples import BOUNDS
+from morocco.logs.samples import BOUNDS, Peaks
 from morocco.targets.target import Identity
 from morocco.util.json import parse_object
 from morocco.util.units import GIB, Bytes, Seconds
@@ -71,19 +71,6 @@ class GpusBefore:
     used: tuple[Bytes | None, ...]
     """Memory of each GPU, in the order of `gpus`."""
     processes: tuple[GpuProcess, ...]
-
-
-@dataclass(frozen=True)
-class Peaks:
-    """The largest use during the run; None for what was never measured."""
-
-    ram: Bytes | None = None
-    gpu_ram: Bytes | None = None
-    gpu_ram_source: str | None = None
-    """`process`: as the driver reports it; `device`: the GPU's use above that before the start."""
-    ram_source: str | None = None
-    """`cgroup`: of the control group, with the PSS of mapped files; `pss`: of the processes, shared
-    pages once; `rss`: shared pages once for each process. None in records before 1.2: `rss`."""
 
 
 @dataclass(frozen=True)

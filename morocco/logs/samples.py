@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from array import array
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from itertools import islice
 from math import nan
 from typing import Any, NamedTuple, overload
@@ -64,6 +65,19 @@ class Sample(NamedTuple):
     def to_line(self) -> str:
         """Return the JSON line of a log, without a newline."""
         return json.dumps(self._asdict())
+
+
+@dataclass(frozen=True)
+class Peaks:
+    """The largest use during the run; None for what was never measured."""
+
+    ram: Bytes | None = None
+    gpu_ram: Bytes | None = None
+    gpu_ram_source: str | None = None
+    """`process`: as the driver reports it; `device`: the GPU's use above that before the start."""
+    ram_source: str | None = None
+    """`cgroup`: of the control group, with the PSS of mapped files; `pss`: of the processes, shared
+    pages once; `rss`: shared pages once for each process. None in records before 1.2: `rss`."""
 
 
 class Samples(Sequence[Sample]):

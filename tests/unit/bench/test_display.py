@@ -13,8 +13,8 @@ import pytest
 from morocco.bench.display import RunDisplay, format_progress, format_summary
 from morocco.bench.run import Progress
 from morocco.hardware.info import HostInfo
-from morocco.logs.record import DataFile, Output, Peaks, RunRecord
-from morocco.logs.samples import Sample
+from morocco.logs.record import DataFile, Output, RunRecord
+from morocco.logs.samples import Peaks, Sample
 from morocco.targets.target import Identity, PullEvent
 
 GIB = 2**30

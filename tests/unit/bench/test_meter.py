@@ -9,8 +9,7 @@ from morocco.bench.sampling import Meter
 from morocco.hardware.gpu import GpuReading, Gpus
 from morocco.hardware.host import HostReading, ProcessTree
 from morocco.hardware.memory import TargetMemory
-from morocco.logs.record import Peaks
-from morocco.logs.samples import Sample
+from morocco.logs.samples import Peaks, Sample
 from morocco.util.units import AnchoredClock
 
 ENDED = HostReading(None, None, ())

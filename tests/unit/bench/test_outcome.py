@@ -20,7 +20,8 @@ from morocco.bench.outcome import (
 from morocco.errors import NoPredictions, OutOfMemory, TargetError, UnreadInput, name_cause
 from morocco.hardware.clocks import ClockReading, summarise
 from morocco.hardware.info import GpuInfo, GpuProcess, Load, Throttling
-from morocco.logs.record import FOREIGN_CPU, GpusBefore, Monitor, Output, Peaks
+from morocco.logs.record import FOREIGN_CPU, GpusBefore, Monitor, Output
+from morocco.logs.samples import Peaks
 from morocco.targets.target import Exit, Identity
 from morocco.tasks import Records
 

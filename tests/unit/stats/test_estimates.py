@@ -19,8 +19,7 @@ import sample_logs
 from morocco.errors import DataError
 from morocco.logs.discovery import Collection, collect_logs
 from morocco.logs.log import Log
-from morocco.logs.record import Peaks
-from morocco.logs.samples import Sample
+from morocco.logs.samples import Peaks, Sample
 from morocco.stats.estimates import Estimate, IncompleteStats, Stats, estimate
 from morocco.stats.grouping import Clock
 from morocco.stats.render import Format, render, render_table, to_rows
