@@ -28,7 +28,7 @@ def measure_reports(folder: Path) -> Iterator[Figure]:
     tables = _time_report(logs, *wishes)
     yield _seconds("report on 540 logs: tables, all compared with one", tables, 4)
     scores.write_text(json.dumps({model: {"overall": 0.5} for model in models}))
-    html = _time_report(logs, *wishes, "--scores", str(scores), "-o", str(page))
+    html = _time_report(logs, "--force", *wishes, "--scores", str(scores), "-o", str(page))
     yield _seconds("report on 540 logs: HTML with the disc chart and all plots", html, 8)
 
 
