@@ -16,6 +16,7 @@ from morocco.logs.log import LogPath
 from morocco.logs.samples import Sample
 from morocco.util.files import (
     WholeFile,
+    check_free,
     is_special,
     open_special,
     resolve_links,
@@ -319,9 +320,12 @@ def _finish_predictions(file: PartFile, path: Path) -> None:
 def _open_part(path: Path, *, replace: bool) -> PartFile:
     """Return the unfinished file of a path; DataError if it is taken or in use."""
     file = PartFile(path)
-    if path.exists() and not replace:  # checked now, when no other run can finish it
+    try:
+        if not replace:
+            check_free(path)  # now, when no other run can finish it
+    except DataError:
         file.drop()
-        raise DataError(f"{path} already exists. Choose another name, or replace it with --force.")
+        raise
     return file
 
 

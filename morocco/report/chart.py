@@ -45,7 +45,8 @@ def render_chart(report: Report, suffix: str, size: tuple[float, float] = WIDE) 
 
     DataError, which says what each model lacks, where none has both a speed and a score.
     """
-    points, scores = _build_points(report), choose_scores(report)
+    scores = choose_scores(report)
+    points = _build_points(report, scores)
     if not any(map(is_drawn, points)):
         lacking = "; ".join(_describe_lack(point) for point in points)
         raise DataError(f"The chart needs a model with both a speed and a score: {lacking}.")
@@ -59,7 +60,7 @@ def render_chart(report: Report, suffix: str, size: tuple[float, float] = WIDE) 
 
 def describe_chart(report: Report) -> str:
     """Return what the chart shows, in words; empty where there is no chart."""
-    points = [point for point in _build_points(report) if is_drawn(point)]
+    points = list(filter(is_drawn, _build_points(report, choose_scores(report))))
     if not points:
         return ""
     models = "; ".join(map(_describe_point, points))
@@ -68,9 +69,8 @@ def describe_chart(report: Report) -> str:
     return f"{text} On the front: {', '.join(on_front)}." if on_front else text
 
 
-def _build_points(report: Report) -> list[Point]:
-    scores = choose_scores(report).by_model
-    return [_build_point(model, scores.get(model.name)) for model in report.models]
+def _build_points(report: Report, scores: ChartScores) -> list[Point]:
+    return [_build_point(model, scores.by_model.get(model.name)) for model in report.models]
 
 
 def _describe_lack(point: Point) -> str:

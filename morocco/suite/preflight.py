@@ -9,9 +9,7 @@ from pathlib import Path
 from typing import TypeVar
 
 from morocco.bench.writers import clear_part
-from morocco.check.check import check
 from morocco.errors import DataError, EngineError, MoroccoError
-from morocco.logs.submission import load_submission
 from morocco.suite.plan import OVERHEAD, Block, Forecast, Job, Model
 from morocco.suite.resume import Doubtful, Finished, read_state
 from morocco.targets.factory import check_image_name, end_strays
@@ -149,6 +147,9 @@ class SuiteState:
 
 def find_repairs(logs: Path) -> list[str]:
     """Return the logs that `check` wants measured again, as choose_redone takes them."""
+    from morocco.check.check import check
+    from morocco.logs.submission import load_submission
+
     if not any(logs.rglob("*.jsonl")):
         return []
     checked = check(load_submission([logs]))

@@ -311,3 +311,18 @@ def _catches(pid: int, number: signal.Signals) -> bool:
     status = Path(f"/proc/{pid}/status").read_text()
     caught = next(line for line in status.splitlines() if line.startswith("SigCgt:"))
     return bool(int(caught.split()[1], 16) & 1 << (number - 1))
+
+
+def run_bench_behind(
+    prefix: Sequence[str], image: str, data_dir: Path, log: Path
+) -> subprocess.CompletedProcess[str]:
+    """Run `bench` by a command that changes what it sees of the machine."""
+    sizes = ("--input-size", "100", "--batch-size", "32", "--gpus", "none")
+    words = (image, str(data_dir), "parus", *sizes, "-o", str(log))
+    return subprocess.run(
+        [*prefix, sys.executable, "-m", "morocco", "bench", *words],
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=TIMEOUT,
+    )

@@ -3,31 +3,20 @@
 from __future__ import annotations
 
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 from conftest import Command
 
 from gpu_machine import require_root
-from runs import TIMEOUT, read_failed_record
+from runs import read_failed_record, run_bench_behind
 
 APART = ("unshare", "--pid", "--fork", "--mount-proc", "--kill-child")
 
 
 def measure_apart(image: str, data_dir: Path, log: Path) -> subprocess.CompletedProcess[str]:
     """Run `bench` where the processes of the engine cannot be seen."""
-    sizes = ("--input-size", "100", "--batch-size", "32", "--gpus", "none")
-    return subprocess.run(
-        [
-            *(*require_root(), *APART, sys.executable, "-m", "morocco", "bench", image),
-            *(str(data_dir), "parus", *sizes, "-o", str(log)),
-        ],
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=TIMEOUT,
-    )
+    return run_bench_behind((*require_root(), *APART), image, data_dir, log)
 
 
 @pytest.mark.parametrize("life", [0.5, 30])

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import signal
 import subprocess
-import sys
 import time
 from pathlib import Path
 from typing import Any, Literal
@@ -14,7 +13,7 @@ from conftest import Command
 
 from engines import SlowEngine
 from gpu_machine import require_root
-from runs import TIMEOUT, Bench, read_failed_record, read_log, read_record
+from runs import Bench, read_failed_record, read_log, read_record, run_bench_behind
 
 DELAY = 0.6
 LONG_DELAY = 2.0
@@ -76,18 +75,9 @@ def measure_blind(
 ) -> subprocess.CompletedProcess[str]:
     """Run `bench` where the kernel does not tell which processes are new."""
     hidden = 'mount --bind /dev/null /proc/sys/kernel/ns_last_pid && exec "$@"'
-    sizes = ("--input-size", "100", "--batch-size", "32", "--gpus", "none")
-    return subprocess.run(
-        [
-            *(*require_root(), "unshare", "--mount", "sh", "-c", hidden, "sh"),
-            *("env", f"DOCKER_HOST={engine.address}", sys.executable, "-m", "morocco", "bench"),
-            *(image, str(data_dir), "parus", *sizes, "-o", str(log)),
-        ],
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=TIMEOUT,
-    )
+    apart = (*require_root(), "unshare", "--mount", "sh", "-c", hidden, "sh")
+    prefix = (*apart, "env", f"DOCKER_HOST={engine.address}")
+    return run_bench_behind(prefix, image, data_dir, log)
 
 
 def test_a_run_fails_where_nobody_tells_in_time_that_the_container_runs(
