@@ -17,7 +17,7 @@ from morocco.logs.discovery import Collection, collect_logs
 from morocco.logs.record import RunRecord
 from morocco.logs.submission import load_submission
 from morocco.score.answers import Source
-from morocco.score.score import Score, Scores, score_folder, score_task
+from morocco.score.score import NINE, Score, Scores, TaskMetrics, score_folder, score_task
 from morocco.stats.estimates import Stats
 from morocco.stats.estimates import estimate as estimate_logs
 
@@ -155,16 +155,23 @@ def score_predictions(
     gold: AnyPath | Iterable[Mapping[str, Any]],
     *,
     missing: Literal["error", "wrong"] = "error",
+    profile: AnyPath | None = None,
 ) -> Score:
     """Score the predictions of one task, as `morocco score` does.
 
     Predictions and labels are files, or records as dictionaries. `.metrics` has the official
     names, `.value` is the metric or the mean of both. Raises DataError for a record that does not
-    belong to the task and for predictions that do not match the labels.
+    belong to the task and for predictions that do not match the labels. A profile says how tasks
+    of your own are scored.
 
     >>> morocco.score_predictions("parus", "predictions/parus.jsonl", "data/public").value
     """
-    return score_task(task, _to_source(predictions), _to_source(gold), missing)
+    sources = _to_source(predictions), _to_source(gold)
+    return score_task(task, *sources, missing, _read_metrics(profile))
+
+
+def _read_metrics(profile: AnyPath | None) -> TaskMetrics:
+    return NINE if profile is None else read_profile(Path(profile)).list_metrics()
 
 
 def _to_source(given: AnyPath | Iterable[Mapping[str, Any]]) -> Source:
@@ -172,15 +179,19 @@ def _to_source(given: AnyPath | Iterable[Mapping[str, Any]]) -> Source:
 
 
 def score_folders(
-    predictions: AnyPath, gold: AnyPath, *, missing: Literal["error", "wrong"] = "error"
+    predictions: AnyPath,
+    gold: AnyPath,
+    *,
+    missing: Literal["error", "wrong"] = "error",
+    profile: AnyPath | None = None,
 ) -> Scores:
     """Score every task that a folder has predictions of, against the data folder `gold`.
 
-    `.overall` is the mean of the nine tasks, None where one is absent.
+    `.overall` is the mean of the nine tasks, or of those of a profile; None where one is absent.
 
     >>> {score.task: score.value for score in morocco.score_folders("predictions", "data").scores}
     """
-    return score_folder(Path(predictions), Path(gold), missing)
+    return score_folder(Path(predictions), Path(gold), missing, _read_metrics(profile))
 
 
 def check_submission(*paths: AnyPath, profile: AnyPath | None = None) -> CheckResult:

@@ -7,10 +7,11 @@ import os
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import BinaryIO
+from typing import BinaryIO, Literal
 
 from morocco.errors import DataError
 from morocco.util.json import parse_line, strip_line
+from morocco.util.params import complete_names
 
 _CHUNK = 128 * 1024
 
@@ -42,9 +43,18 @@ TASKS = {
 }
 
 
+OwnMetric = Literal["accuracy", "f1", "exact_match"]
+"""How a task of one's own can be scored."""
+
+
 def complete_task(_ctx: object, _param: object, typed: str) -> list[str]:
     """Return the tasks that begin with `typed`, for shell completion."""
     return [name for name in TASKS if name.startswith(typed)]
+
+
+def complete_tasks(_ctx: object, _param: object, typed: str) -> list[str]:
+    """Complete the last of several tasks separated by commas."""
+    return complete_names(TASKS, typed)
 
 
 @dataclass(frozen=True)

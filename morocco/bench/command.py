@@ -12,6 +12,7 @@ from typing import Any, TextIO, TypeVar
 import click
 
 from morocco.errors import OutputError
+from morocco.targets.completion import complete_image
 from morocco.targets.options import CONTAINER_OPTIONS, MAX_PIDS, OOM_SCORE, build_run_options
 from morocco.targets.target import is_process
 from morocco.tasks import complete_task
@@ -96,7 +97,7 @@ def refuse_container_options(ctx: click.Context, target: str) -> None:
 
 
 @click.command()
-@click.argument("target", type=TargetName())
+@click.argument("target", type=TargetName(), shell_complete=complete_image)
 @click.argument("data_dir", type=PATH)
 @click.argument("task", shell_complete=complete_task)
 @click.option("--input-size", type=click.IntRange(min=1), default=10_000, help="Records to feed.")

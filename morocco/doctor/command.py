@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from morocco.targets.completion import complete_model
 from morocco.util.params import PATH, TargetName, print_text
 
 if TYPE_CHECKING:
@@ -17,7 +18,7 @@ _WIDEST = 100
 
 
 @click.command()
-@click.argument("target", type=TargetName(), required=False)
+@click.argument("target", type=TargetName(), required=False, shell_complete=complete_model)
 @click.option(
     "--logs",
     type=PATH,

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from morocco.errors import DataError
+from morocco.tasks import complete_tasks
 from morocco.util.params import PATH, Names, print_text, warn
 from morocco.util.units import plural
 
@@ -39,6 +40,7 @@ _SUFFIXES = (".md", ".csv", ".json", ".html", ".png", ".svg")
 @click.option(
     "--without",
     type=Names(),
+    shell_complete=complete_tasks,
     default="rucos,muserc",
     help="Tasks left out of mean speeds, as theirs are on another scale; or none.",
 )

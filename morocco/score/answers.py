@@ -1,4 +1,4 @@
-"""The labels and predictions of the nine tasks: how each is read, and how they are matched."""
+"""The labels and predictions of tasks: how each is read, and how they are matched."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from reprlib import repr as shorten
 from typing import Any, Literal, NamedTuple
 
 from morocco.errors import DataError
+from morocco.tasks import OwnMetric
 from morocco.util.json import Object, read_objects, take, take_idx, take_list
 from morocco.util.units import plural
 
@@ -110,6 +111,29 @@ def _read_text(record: Object) -> Iterator[FoundLabel]:
     yield FoundLabel((take_idx(record),), take(record, "label", str, "a string"))
 
 
+def _read_label(record: Object) -> Iterator[FoundLabel]:
+    """Read the label of a task of one's own as text, so that 1 and "1" are the same label."""
+    if "label" not in record:
+        raise MissingLabel("`label` is missing")
+    label = record["label"]
+    if not isinstance(label, (str, int)):
+        raise ValueError(
+            f"`label` must be a string, a whole number or a boolean, not {shorten(label)}"
+        )
+    text = str(label).lower() if isinstance(label, bool) else str(label)
+    yield FoundLabel((take_idx(record),), text)
+
+
+def _read_texts(record: Object) -> Iterator[FoundLabel]:
+    """Read one right text, or a list of them."""
+    texts = record.get("label")
+    if not isinstance(texts, list):
+        texts = [take(record, "label", str, "a string or a list of strings")]
+    if not texts or not all(isinstance(text, str) for text in texts):
+        raise ValueError(f"`label` must be a string or a list of strings, not {shorten(texts)}")
+    yield FoundLabel((take_idx(record),), tuple(texts))
+
+
 def _choice(fields: str, labels: tuple[Label, ...], read_gold: Reader | None = None) -> Schema:
     """Build the schema of a task with one label out of a few per record."""
 
@@ -134,6 +158,11 @@ SCHEMAS = {
     "russe": _choice("word sentence1 sentence2", _BOOLEANS),
     "rwsd": _choice("text target", _BOOLEANS),
     "terra": _choice("premise hypothesis", _ENTAILMENT),
+}
+_OWN_SCHEMAS: Mapping[OwnMetric, Schema] = {
+    "accuracy": Schema(frozenset(), _read_label, _read_label),
+    "f1": Schema(frozenset(), _read_label, _read_label),
+    "exact_match": Schema(frozenset(), _read_texts, _read_text),
 }
 
 
@@ -166,13 +195,16 @@ class Pair(NamedTuple):
     tags: Tags = ()
 
 
-def read_answers(source: Source, task: str, *, is_gold: bool) -> Answers:
+def read_answers(
+    source: Source, task: str, metric: OwnMetric | None = None, *, is_gold: bool
+) -> Answers:
     """Read the labels of a data file or the predictions of a model; DataError names a wrong line.
 
-    Each label of gold occurs once. `bench` feeds the records of a file in a cycle, so predictions
-    may repeat; two that contradict each other are an error that names both lines.
+    `metric` is that of a task of one's own, None for one of the nine. Each label of gold occurs
+    once. `bench` feeds the records of a file in a cycle, so predictions may repeat; two that
+    contradict each other are an error that names both lines.
     """
-    schema = SCHEMAS[task]
+    schema = SCHEMAS[task] if metric is None else _OWN_SCHEMAS[metric]
     read = schema.read_gold if is_gold else schema.read_prediction
     what = f"{'the gold' if is_gold else 'a prediction'} of {task}"
     if isinstance(source, Path):
@@ -184,7 +216,8 @@ def read_answers(source: Source, task: str, *, is_gold: bool) -> Answers:
     repeated = 0
     for number, record in records:
         try:
-            _check_task(record, task)
+            if metric is None:
+                _check_task(record, task)
             for key, label, tags in read(record):
                 if key in answers:
                     _check_repeated(key, label, answers[key], is_gold)
@@ -235,9 +268,10 @@ def match(gold: Answers, predictions: Answers, task: str, missing: Missing) -> l
             f"{gold.by_key[absent[0]].line} of {gold.name}). Predict every record, or count "
             "missing ones as wrong with --missing wrong."
         )
+    labels = SCHEMAS[task].labels if task in SCHEMAS else ()
     pairs = []
     for key, (label, tags, _) in gold.by_key.items():
-        others = [other for other in SCHEMAS[task].labels if other != label]
+        others = [other for other in labels if other != label]
         wrong = others[0] if len(others) == 1 else None
         prediction = predictions.by_key.get(key)
         pairs.append(Pair(key, label, prediction.label if prediction else wrong, tags))

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from morocco.tasks import complete_task
-from morocco.util.params import print_text, warn
+from morocco.util.params import FILE, print_text, warn
 
 if TYPE_CHECKING:
-    from morocco.score.score import Score, Scores
+    from morocco.score.score import Score, Scores, TaskMetrics
 
 
 def _complete_names(
@@ -34,8 +34,14 @@ def _complete_names(
     default="error",
     help="How a missing prediction counts.",
 )
+@click.option(
+    "--profile",
+    type=FILE,
+    metavar="FILE.toml",
+    help="The tasks, and how those of your own are scored.",
+)
 @click.option("--format", "form", type=click.Choice(["json", "table"]), default="json")
-def score(names: tuple[str, ...], missing: Any, form: Any) -> None:
+def score(names: tuple[str, ...], missing: Any, profile: Path | None, form: Any) -> None:
     """Score PREDICTIONS of TASK against GOLD, or a folder of predictions against a folder of data.
 
     PREDICTIONS is what `bench --predictions` keeps, GOLD a file with the labels or the data folder.
@@ -46,14 +52,21 @@ def score(names: tuple[str, ...], missing: Any, form: Any) -> None:
     morocco score predictions data/public --format table
     """
     from morocco.score.render import render
-    from morocco.score.score import score_folder, score_task
+    from morocco.score.score import NINE, score_folder, score_task
 
     if len(names) not in (2, 3):
         raise click.UsageError("Give TASK PREDICTIONS GOLD, or PREDICTIONS_DIR GOLD_DIR.")
     *task, predictions, gold = names
     paths = Path(predictions), Path(gold)
+    tasks: TaskMetrics = NINE
+    if profile is not None:
+        from morocco.check.profile import read_profile
+
+        tasks = read_profile(profile).list_metrics()
     result: Score | Scores = (
-        score_task(task[0], *paths, missing) if task else score_folder(*paths, missing)
+        score_task(task[0], *paths, missing, tasks)
+        if task
+        else score_folder(*paths, missing, tasks)
     )
     warn(*result.warnings)
     print_text(render(result, form), nl=False)

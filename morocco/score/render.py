@@ -8,7 +8,6 @@ from typing import Any, Literal
 
 from morocco.score.metrics import TagGroup
 from morocco.score.score import Score, Scores
-from morocco.tasks import TASKS
 from morocco.util.text import align, escape_control_characters, format_score
 
 Format = Literal["json", "table"]
@@ -50,9 +49,9 @@ def _to_object(score: Score) -> dict[str, Any]:
 
 
 def render_folder(scores: Scores) -> str:
-    """Return a line for each of the nine tasks, with dashes for an absent one, then the overall."""
+    """Return a line for each task of the suite, with dashes for an absent one, then the overall."""
     rows = {score.task: _to_row(score) for score in scores.scores}
-    lines = [rows.get(task, (task, "-", "-", "-")) for task in TASKS]
+    lines = [rows.get(task, (task, "-", "-", "-")) for task in scores.tasks]
     return _align([_HEAD, *lines, ("overall", "", "", format_score(scores.overall))])
 
 

@@ -20,8 +20,12 @@ from morocco.score.metrics import (
     match_text,
     mean,
 )
-from morocco.tasks import TASKS, find_data
+from morocco.tasks import TASKS, OwnMetric, find_data
 from morocco.util.units import plural
+
+TaskMetrics = Mapping[str, OwnMetric | None]
+"""The tasks of a suite; None stands for the metric of the leaderboard, which the nine have."""
+NINE: TaskMetrics = dict.fromkeys(TASKS)
 
 
 @dataclass(frozen=True)
@@ -59,16 +63,18 @@ class Scores:
     """How good the predictions of several tasks are."""
 
     scores: tuple[Score, ...]
+    tasks: tuple[str, ...] = tuple(TASKS)
+    """Of the whole suite."""
 
     @property
     def absent(self) -> tuple[str, ...]:
         """The tasks without predictions."""
         present = {score.task for score in self.scores}
-        return tuple(name for name in TASKS if name not in present)
+        return tuple(name for name in self.tasks if name not in present)
 
     @property
     def overall(self) -> float | None:
-        """The mean of the nine values, LiDiRus included; None where one is absent."""
+        """The mean of the values of all tasks, LiDiRus included; None where one is absent."""
         return None if self.absent else mean([score.value for score in self.scores])
 
     @property
@@ -80,30 +86,33 @@ class Scores:
         return tuple(warnings)
 
 
-def score_task(task: str, predictions: Source, gold: Source, missing: Missing = "error") -> Score:
+def score_task(
+    task: str,
+    predictions: Source,
+    gold: Source,
+    missing: Missing = "error",
+    tasks: TaskMetrics = NINE,
+) -> Score:
     """Score the predictions of one task.
 
     `predictions` and `gold` are files, folders that hold a file for the task, or records. DataError
     says what cannot be scored, with its file and line.
     """
-    if task not in TASKS:
-        hint = f"the nine are: {', '.join(TASKS)}."
-        if task.lower() in TASKS:
-            hint = f"did you mean {task.lower()!r}?"
-        raise DataError(f"There is no task {task!r}; {hint}")
+    if task not in tasks:
+        raise DataError(_explain_unknown(task, tasks))
+    metric = tasks[task]
     if isinstance(predictions, Path) and _is_folder(predictions):
         path = _find_predictions(predictions, task)
         if path is None:
-            names = f"{task}.jsonl nor {TASKS[task].title}.jsonl"
-            raise DataError(f"{predictions} holds neither {names}.")
+            raise DataError(f"{predictions} holds no {' and no '.join(_list_files(task))}.")
         predictions = path
     if isinstance(gold, Path) and _is_folder(gold):
         gold = find_data(gold, task)
-    answers = read_answers(predictions, task, is_gold=False)
-    pairs = match(read_answers(gold, task, is_gold=True), answers, task, missing)
+    answers = read_answers(predictions, task, metric, is_gold=False)
+    pairs = match(read_answers(gold, task, metric, is_gold=True), answers, task, missing)
     return Score(
         task,
-        measure(task, pairs),
+        measure(task, pairs) if metric is None else measure_own(metric, pairs),
         labels=len(pairs),
         missing=len(pairs) - len(answers.by_key),
         repeated=answers.repeated,
@@ -111,7 +120,18 @@ def score_task(task: str, predictions: Source, gold: Source, missing: Missing = 
     )
 
 
-def score_folder(predictions: Path, gold: Path, missing: Missing = "error") -> Scores:
+def _explain_unknown(task: str, tasks: TaskMetrics) -> str:
+    if task.lower() in tasks:
+        return f"There is no task {task!r}; did you mean {task.lower()!r}?"
+    known = f"There is no task {task!r}; {'the nine' if tasks is NINE else 'the tasks'} are: "
+    known += f"{', '.join(tasks)}."
+    hint = " How a task of your own is scored stands in a profile: see --profile."
+    return known + (hint if tasks is NINE else "")
+
+
+def score_folder(
+    predictions: Path, gold: Path, missing: Missing = "error", tasks: TaskMetrics = NINE
+) -> Scores:
     """Score every task that a folder has predictions of, as parus.jsonl or PARus.jsonl.
 
     `gold` is laid out as the archive of russiansuperglue.com. DataError says what cannot be scored.
@@ -121,13 +141,13 @@ def score_folder(predictions: Path, gold: Path, missing: Missing = "error") -> S
             raise DataError(
                 f"{folder} is not a folder; to score one task, give TASK PREDICTIONS GOLD."
             )
-    files = {task: _find_predictions(predictions, task) for task in TASKS}
+    files = {task: _find_predictions(predictions, task) for task in tasks}
     if not any(files.values()):
-        raise DataError(
-            f"{predictions} holds no predictions: a file is named parus.jsonl or PARus.jsonl."
-        )
+        names = " or ".join(_list_files(next(iter(tasks if tasks is not NINE else ["parus"]))))
+        raise DataError(f"{predictions} holds no predictions: a file is named {names}.")
     present = ((task, path) for task, path in files.items() if path)
-    return Scores(tuple(score_task(task, path, gold, missing) for task, path in present))
+    scores = (score_task(task, path, gold, missing, tasks) for task, path in present)
+    return Scores(tuple(scores), tuple(tasks))
 
 
 def _is_folder(path: Path) -> bool:
@@ -136,11 +156,28 @@ def _is_folder(path: Path) -> bool:
 
 def _find_predictions(folder: Path, task: str) -> Path | None:
     """Return the file of a task, named after it or, as in a submission, after its title."""
-    paths = [folder / f"{name}.jsonl" for name in (task, TASKS[task].title)]
+    paths = [folder / name for name in _list_files(task)]
     found = [path for path in paths if os.path.exists(path)]  # noqa: PTH110 (as above)
     if len(found) == 2 and not found[0].samefile(found[1]):
         raise DataError(f"{folder} holds both {found[0].name} and {found[1].name}; remove one.")
     return found[0] if found else None
+
+
+def _list_files(task: str) -> list[str]:
+    names = (task, TASKS[task].title) if task in TASKS else (task,)
+    return [f"{name}.jsonl" for name in names]
+
+
+def measure_own(metric: OwnMetric, pairs: Sequence[Pair]) -> dict[str, float]:
+    """Return the metric of a task of one's own.
+
+    Accuracy and macro F1 of labels, as of RCB; or the share of texts that equal a right one after
+    the normalisation of RuCoS.
+    """
+    if metric == "exact_match":
+        return {"em": mean([match_text(pair.predicted, pair.gold)[1] for pair in pairs])}
+    gold, predicted = [pair.gold for pair in pairs], [pair.predicted for pair in pairs]
+    return {metric: (accuracy if metric == "accuracy" else macro_f1)(gold, predicted)}
 
 
 def measure(task: str, pairs: Sequence[Pair]) -> dict[str, float]:

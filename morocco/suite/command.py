@@ -8,8 +8,10 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from morocco.bench.command import refuse_container_options, shaping_options
+from morocco.targets.completion import complete_model
 from morocco.targets.options import build_run_options
-from morocco.util.params import FILE, PATH, Names, TargetName, print_text
+from morocco.tasks import complete_tasks
+from morocco.util.params import FILE, PATH, Names, TargetName, complete_names, print_text
 
 if TYPE_CHECKING:
     from morocco.suite.options import SuiteFile
@@ -29,8 +31,14 @@ def _read_file(ctx: click.Context, _param: click.Parameter, path: Path | None) -
     return file
 
 
+def _complete_models(ctx: click.Context, _param: click.Parameter, typed: str) -> list[str]:
+    """Complete the last of several models of the file."""
+    file: SuiteFile | None = ctx.params.get("config")
+    return complete_names(file.models if file else (), typed)
+
+
 @click.command()
-@click.argument("target", type=TargetName(), required=False)
+@click.argument("target", type=TargetName(), required=False, shell_complete=complete_model)
 @click.argument("data_dir", type=PATH, required=False)
 @click.option(
     "--config",
@@ -40,8 +48,18 @@ def _read_file(ctx: click.Context, _param: click.Parameter, path: Path | None) -
     metavar="SUITE.toml",
     help="Models, their sizes, and any option; the command line takes precedence.",
 )
-@click.option("--tasks", type=Names(), help="Instead of the nine of Russian SuperGLUE.")
-@click.option("--models", type=Names(), help="Only these models of the file.")
+@click.option(
+    "--tasks",
+    type=Names(),
+    shell_complete=complete_tasks,
+    help="Instead of the nine of Russian SuperGLUE.",
+)
+@click.option(
+    "--models",
+    type=Names(),
+    shell_complete=_complete_models,
+    help="Only these models of the file.",
+)
 @click.option("--input-size", type=click.IntRange(min=1), default=2000, help="Of the long runs.")
 @click.option("--batch-size", type=click.IntRange(min=1), default=32, help="Of the long runs.")
 @click.option("--repeats", type=click.IntRange(min=1), default=5, help="Runs of each size.")

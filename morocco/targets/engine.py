@@ -156,6 +156,12 @@ def read_image(client: DockerClient, name: str) -> ImageFacts | None:
     return ImageFacts(int(found.get("Size") or 0), parse_cuda(variables))
 
 
+def list_images(client: DockerClient) -> list[str]:
+    """Return the names of the images on this machine, with their tags."""
+    with engine_errors("Cannot list the images"):
+        return [tag for image in client.images.list() for tag in image.tags]
+
+
 def parse_cuda(variables: str) -> str | None:
     """Return the version of CUDA that the variables of an image tell, one a line."""
     told = _CUDA.search(variables) or _NEEDED_CUDA.search(variables)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+from collections.abc import Iterable
 from math import isnan
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -138,6 +139,13 @@ class Names(_List):
         if not stripped or not all(stripped):
             self.fail(f"{value!r} contains an empty name; write the names as a,b,c.", param, ctx)
         return tuple(dict.fromkeys(stripped))
+
+
+def complete_names(names: Iterable[str], typed: str) -> list[str]:
+    """Return what a shell may put in place of `typed`: names separated by commas, none twice."""
+    *given, last = typed.split(",")
+    found = (name for name in names if name.startswith(last) and name not in given)
+    return [",".join([*given, name]) for name in found]
 
 
 def print_text(text: object, *, err: bool = False, nl: bool = True) -> None:

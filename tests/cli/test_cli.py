@@ -172,10 +172,21 @@ def test_the_completion_of_a_shell_is_printed(shell: str) -> None:
         ("morocco be", ["bench"]),
         ("morocco bench --pull n", ["never"]),
         ("morocco bench --inp", ["--input-size"]),
+        ("morocco suite --tasks te", ["terra"]),
+        ("morocco suite --tasks terra,pa", ["terra,parus"]),
+        ("morocco bench ex", ["exec:"]),
+        ("morocco suite ex", ["exec:"]),
     ],
 )
 def test_the_shell_completes_what_is_typed(typed: str, completed: list[str]) -> None:
     assert complete(typed, word=len(typed.split()) - 1) == completed
+
+
+def test_the_models_of_a_suite_file_are_offered(tmp_path: Path) -> None:
+    file = tmp_path / "suite.toml"
+    file.write_text('[models]\nlarge = "exec:cat"\nsmall = "exec:cat"\n')
+    assert complete(f"morocco suite --config {file} --models l", word=5) == ["large"]
+    assert complete(f"morocco suite --config {file} --models large,", word=5) == ["large,small"]
 
 
 def test_all_nine_tasks_are_offered() -> None:
