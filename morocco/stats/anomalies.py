@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import islice, pairwise
-from math import ceil, isfinite, isnan
+from math import ceil, floor, isfinite, isnan, log10
 from operator import attrgetter
 from pathlib import PurePath
 from statistics import fmean, median, stdev
@@ -32,6 +32,11 @@ COLD_START_FLOOR: Seconds = 0.5
 LATE_RAM: Bytes = 100 * 2**20
 LATE_RAM_TIMES = 4
 """Loaded imports are 288 to 320 MB in the published logs, a process just started 1 to 15 MB."""
+_DOUBT = 0.9
+"""The share of the work that is counted on at most, ..."""
+_MAX_DOUBT = 3
+"""... and how many times faster than it seems a model may be at most."""
+_DOUBT_FLOOR: Seconds = 0.01
 _MAX_PERIODS = 100_000
 """Nine hours of lines, enough for the sampling period; millions would fill the memory."""
 
@@ -100,11 +105,27 @@ def find_short_work(group: Group) -> Work | None:
     """Return the work of a group that has a speed, if it is too short to be timed well."""
     work = median(group.long.times) - group.init_time
     period = compute_period(max(group.long.runs, key=attrgetter("time")).log)
-    needed = max(SHORT_WORK, SHORT_WORK_SAMPLES * (period or 0))
-    if period is None or work >= needed:
+    if period is None or work >= max(SHORT_WORK, SHORT_WORK_SAMPLES * period):
         return None
-    enough = ceil(group.path.input_size * needed / work / 1000) * 1000
-    return Work(work, work / period, enough)
+    return Work(work, work / period, choose_input_size(group))
+
+
+def choose_input_size(group: Group) -> int:
+    """Return an input size that is large enough to time the work well, two digits of it.
+
+    The shorter the work, the less is known of the speed: run times and start-up times differ by
+    their noise, and as much of the work may be noise too.
+    """
+    # A cold start is no noise: only what is faster than usual counts.
+    series = (group.init.times, group.long.times)
+    noise = _DOUBT_FLOOR + sum(median(times) - times[0] for times in series)
+    work = median(group.long.times) - group.init_time
+    least = max(min(work * _DOUBT, work - noise), work / _MAX_DOUBT, noise / _MAX_DOUBT)
+    period = compute_period(max(group.long.runs, key=attrgetter("time")).log) or 0
+    needed = max(SHORT_WORK, SHORT_WORK_SAMPLES * period)
+    size = group.path.input_size * needed / least
+    step = 10 ** max(0, floor(log10(size)) - 1)
+    return ceil(size / step) * step
 
 
 def find_spread(group: Group, limit: float = WIDE_SPREAD) -> Spread | None:

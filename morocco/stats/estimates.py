@@ -15,7 +15,7 @@ from statistics import median
 from morocco.errors import DataError
 from morocco.logs.discovery import Collection
 from morocco.logs.log import group_by_task
-from morocco.stats.anomalies import USUAL_RUNS, find_warnings, is_late
+from morocco.stats.anomalies import USUAL_RUNS, choose_input_size, find_warnings, is_late
 from morocco.stats.grouping import Clock, Group, Series, TaskRuns, group_runs
 from morocco.stats.speed import compute_rps
 from morocco.util.units import GIB, Seconds
@@ -108,10 +108,12 @@ def _find_group_faults(group: Group) -> Iterator[str]:
     if group.too_short:
         names = ", ".join(run.log.name for run in group.too_short)
         hint = " The clock of these logs started late: try --clock gpu." if is_late(group) else ""
+        enough = choose_input_size(group)
+        larger = f"use a larger input (--input-size {enough} is enough)"
         yield (
             f"{names}: not longer than the start-up alone ({group.init_time:.3f} s, median of "
-            f"{group.init.label}), so there is no speed. Use a larger --input-size than "
-            f"{group.path.input_size}, or measure again what was cut off.{hint}"
+            f"{group.init.label}), so there is no speed. Measure again what was cut off"
+            f"{f', or {larger}' if enough > group.path.input_size else ''}.{hint}"
         )
 
 

@@ -340,7 +340,7 @@ def test_a_run_that_is_not_longer_than_the_start_up_has_no_speed(good: Submissio
 def test_short_work_is_a_warning_with_a_number(good: Submission) -> None:
     files = [f"parus/2000_32_0{index}.jsonl" for index in range(1, 6)]
     assert ask(change(good, files, lasting(14.0)), "work") == {
-        tuple(files): "4.0 s, 12 samples, --input-size 5000 is enough"
+        tuple(files): "4.0 s, 12 samples, --input-size 5600 is enough"
     }
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import json
 import random
+import re
 import subprocess
 import sys
 from collections.abc import Sequence
@@ -405,7 +406,7 @@ def test_a_run_not_longer_than_the_start_up_is_named(run_time: float) -> None:
     with pytest.raises(DataError, match=r"^logs/parus/2000_32_02\.jsonl: not longer ") as error:
         compute(make_logs(long=[110.0, run_time, 110.0]))
     assert "(10.000 s, median of parus 1_1)" in str(error.value)
-    assert "larger --input-size than 2000" in str(error.value)
+    assert "--input-size" not in str(error.value)  # the others are long enough
     assert "--clock gpu" not in str(error.value)
 
 
@@ -507,7 +508,36 @@ def test_lines_of_the_same_moment_do_not_hide_the_sampling_period() -> None:
 
 def test_short_work_suggests_an_input_size() -> None:
     warning = find_warning(compute(make_logs(long=[12.0] * 5)), "Too little work")
-    assert warning.endswith(": parus 2000_32: 2.0 s, 17 samples; --input-size 5000 is enough")
+    assert warning.endswith(": parus 2000_32: 2.0 s, 17 samples; --input-size 5600 is enough")
+
+
+def test_the_suggested_input_size_is_enough_at_the_first_try() -> None:
+    noise = random.Random(1)
+    for _ in range(300):
+        speed, size = 10 ** noise.uniform(0, 4), 2000
+        start_up, jitter = noise.uniform(0.1, 20), noise.uniform(0, 0.3)
+        if size / speed > 4 or size / speed < jitter / 2:
+            continue
+        inits = [start_up + jitter * noise.random() for _ in range(5)]
+
+        def measure(
+            size: int, start_up: float = start_up, jitter: float = jitter, speed: float = speed
+        ) -> list[float]:
+            return [start_up + jitter * noise.random() + size / speed for _ in range(5)]
+
+        try:
+            logs = make_logs(init=inits, long=measure(size))
+            told = find_warning(compute(logs), "Too little work")
+        except IncompleteStats as error:
+            told = str(error)
+        enough = int(re.findall(r"--input-size (\d+) is enough", told)[0])
+        assert enough / speed >= 5, (size / speed, jitter, enough)
+        assert enough / speed <= 50
+
+
+def test_a_run_as_short_as_the_start_up_is_told_an_input_size() -> None:
+    with pytest.raises(DataError, match=r"--input-size 430000 is enough"):
+        compute(make_logs(init=[10.0, 10.05, 10.1], long=[9.99, 10.0, 10.0]))
 
 
 def test_a_wide_spread_is_told_without_inviting_to_pick_runs() -> None:
