@@ -52,7 +52,7 @@ unit: $(EXAMPLES)
 	$(BIN)/pytest $(PARALLEL) --durations 15 -m 'not timing'
 	$(BIN)/pytest -m timing
 
-benchmark: $(EXAMPLES) ## Print every promised figure beside its target (about fifteen minutes)
+benchmark: $(EXAMPLES) ## Print every promised figure beside its target (20 minutes; 20 more: tests/benchmark kills)
 	$(BIN)/python tests/benchmark
 
 build: $(INSTALLED) ## Build the wheel and the sdist in dist/

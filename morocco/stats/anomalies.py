@@ -124,7 +124,7 @@ def choose_input_size(group: Group) -> int:
     period = compute_period(max(group.long.runs, key=attrgetter("time")).log) or 0
     needed = max(SHORT_WORK, SHORT_WORK_SAMPLES * period)
     size = group.path.input_size * needed / least
-    step = 10 ** max(0, floor(log10(size)) - 1)
+    step = int(10 ** max(0, floor(log10(size)) - 1))
     return ceil(size / step) * step
 
 

@@ -9,7 +9,7 @@ import platform
 import re
 import uuid
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from datetime import datetime, timezone
 from itertools import count
@@ -119,6 +119,13 @@ def set_aside(doubtful: Mapping[Job, Doubtful], warn: Callable[[Job | None, str]
             _rename(path, _append(path, ending))
         kept = _append(job.path, ending)
         warn(job, f"{doubt.reason}. It is measured again; the old log is now {kept}.")
+
+
+def remove_failed_warm_ups(folder: Path) -> None:
+    """Remove what failed warm-ups left; once all runs are done, nothing depends on them."""
+    for path in folder.glob("warm-up*.failed*"):
+        with suppress(OSError):
+            path.unlink()
 
 
 def _append(path: Path, ending: str) -> Path:

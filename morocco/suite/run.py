@@ -27,7 +27,7 @@ from morocco.suite.preflight import (
     remove_leftovers,
     take_stock,
 )
-from morocco.suite.resume import hold_folder, set_aside
+from morocco.suite.resume import hold_folder, remove_failed_warm_ups, set_aside
 from morocco.suite.scheduler import LanePool, LocalPool, Suite, render_failures
 from morocco.targets.options import limit_memory
 from morocco.targets.target import is_process
@@ -78,7 +78,7 @@ def run_suite(options: SuiteOptions) -> None:
             force=options.force,
         )
         forward_signals(suite.stop)
-        _run(suite, display, options, sum(len(block.jobs) for block in blocks), state)
+        _run(suite, display, options, blocks, state)
 
 
 def _take_stock(blocks: Sequence[Block], options: SuiteOptions) -> SuiteState:
@@ -168,8 +168,13 @@ def _list_targets(blocks: Sequence[Block]) -> list[str]:
 
 
 def _run(
-    suite: Suite, display: SuiteDisplay, options: SuiteOptions, total: int, state: SuiteState
+    suite: Suite,
+    display: SuiteDisplay,
+    options: SuiteOptions,
+    blocks: Sequence[Block],
+    state: SuiteState,
 ) -> None:
+    total = sum(len(block.jobs) for block in blocks)
     display.start(total, done=len(state.finished))
     try:
         failures = suite.run()
@@ -184,6 +189,8 @@ def _run(
             f"{result}. Failed:\n{render_failures(failures)}\nSee their records (.failed.json) for "
             "details. Run the same command to try them again."
         )
+    for folder in {block.warm_up.path.parent for block in blocks}:
+        remove_failed_warm_ups(folder)
     display.say(f"{result}. Next: {_name_check(options)}")
 
 

@@ -46,12 +46,12 @@ def _plug_gpus(folder: Path) -> Mapping[str, str]:
     """Return the environment of a machine with two GPUs."""
     names = ("GPU-benchmark-1", "GPU-benchmark-2")
     state = folder / "machine"
-    write_state(state, [Gpu(name, 2**30, 50, [Process(f"match:{name}", 2**30)]) for name in names])
+    write_state(state, [Gpu(name, 2**30, 50, [Process(f"top:{name}", 2**30)]) for name in names])
     return environment(build(folder), state)
 
 
 def _time(folder: Path, name: str, env: Mapping[str, str], *options: str) -> float:
-    command = suite_command("sleeper-{task}", folder, folder / name, _REPEATS, "--quiet", *options)
+    command = suite_command("sleeper-{task}", folder, _REPEATS, "--logs", folder / name, *options)
     start = time.perf_counter()
     subprocess.run(command, check=True, env=dict(env))
     return time.perf_counter() - start

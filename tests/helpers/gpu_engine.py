@@ -23,7 +23,7 @@ _TELLER = 'while read -r _; do echo "\\"${NVIDIA_VISIBLE_DEVICES-unset}\\""; don
 class GpuEngine(SecondEngine):
     """Makes images that obey the container contract and run on the GPUs they are given.
 
-    To be there, a GPU that the stand-in for NVML plays has `Process("match:UUID", memory)`: a
+    To be there, a GPU that the stand-in for NVML plays has `Process("top:UUID", memory)`: a
     container that was given it is found on it.
     """
 

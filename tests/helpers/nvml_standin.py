@@ -31,7 +31,10 @@ class Process:
     """A process on a GPU."""
 
     pid: int | str
-    """A PID, or "match:TEXT": every process with TEXT in its command line at each call."""
+    """A PID, or "match:TEXT": every process with TEXT in its command line at each call.
+
+    "top:TEXT" leaves out children of such processes: a fork has the command line of its parent.
+    """
     memory: int | None
     """Bytes; None if the driver reports none."""
     kind: Literal["compute", "graphics"] = "compute"

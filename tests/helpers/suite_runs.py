@@ -6,6 +6,7 @@ import json
 import os
 import shlex
 import signal
+import sys
 import uuid
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -83,9 +84,17 @@ class Suites:
         self, *options: object, target: str | None = None, logs: Path | None = None, **streams: Any
     ) -> Run:
         """Start a suite and return it."""
-        defaults = ("--tasks", "parus", "--input-size", 20, "--batch-size", 4, "--repeats", 2)
         place = ("--logs", logs or self.logs)
-        return self.run(target or self.target(), self.data, *defaults, *place, *options, **streams)
+        return self.run(*self._arguments(target, *options), *place, **streams)
+
+    def command(self, *options: object, target: str | None = None) -> list[str]:
+        """Return the command of a suite, without the folder of its logs."""
+        words = ("suite", *self._arguments(target, *options), "--no-doctor", "--quiet")
+        return [sys.executable, "-m", "morocco", *map(str, words)]
+
+    def _arguments(self, target: str | None, *options: object) -> tuple[object, ...]:
+        defaults = ("--tasks", "parus", "--input-size", 20, "--batch-size", 4, "--repeats", 2)
+        return (target or self.target(), self.data, *defaults, *options)
 
     def __call__(self, *options: object, **more: Any) -> Finished:
         """Run to the end."""

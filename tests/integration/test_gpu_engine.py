@@ -25,7 +25,7 @@ def env(machine: Machine, gpu_engine: GpuEngine) -> dict[str, str]:
 def a_gpu(memory: int, percent: int) -> Gpu:
     """Return a GPU like no other, with the memory and use that a container has of it."""
     name = f"GPU-{uuid.uuid4()}"
-    return Gpu(name, memory, percent, [Process(f"match:{name}", memory)])
+    return Gpu(name, memory, percent, [Process(f"top:{name}", memory)])
 
 
 def test_a_container_is_given_its_gpu_and_no_other(

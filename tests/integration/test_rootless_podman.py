@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import socket
 import subprocess
 import sys
 import tempfile
@@ -11,6 +12,7 @@ from collections.abc import Iterator
 from contextlib import ExitStack, closing
 from pathlib import Path
 
+import psutil
 import pytest
 from docker import DockerClient
 
@@ -40,7 +42,11 @@ class User:
         subprocess.run([*self._root, *command], check=True, stdout=subprocess.DEVNULL)
 
     def start(
-        self, *command: str, rights: tuple[str, ...] = ("--inh-caps=-all",), **env: str
+        self,
+        *command: str,
+        rights: tuple[str, ...] = ("--inh-caps=-all",),
+        stderr: int = subprocess.PIPE,
+        **env: str,
     ) -> Process:
         """Start a command of this user, in an environment of its own."""
         ids = ("--reuid", NAME, "--regid", NAME, "--init-groups", *rights)
@@ -55,13 +61,27 @@ class User:
         return subprocess.Popen(
             [*self._root, "setpriv", *ids, *clean, *command],
             cwd=self.folder,
-            stderr=subprocess.PIPE,
+            stderr=stderr,
             text=True,
         )
 
-    def end_podman(self) -> None:
-        """End the process that keeps the user's namespace."""
-        self.start("podman", "system", "migrate").communicate()
+    def end_all(self) -> None:
+        """End all processes of the user; Podman keeps some, and starts itself anew in others."""
+
+        def none_is_left() -> bool:
+            every = psutil.process_iter(["pid", "username", "status"])
+            users = [one.info for one in every if one.info["username"] == NAME]
+            own = [one["pid"] for one in users if one["status"] != psutil.STATUS_ZOMBIE]
+            for pid in own:
+                self.run_as_root("sh", "-c", f"kill -KILL {pid} || true")
+            return not own
+
+        until(none_is_left)
+
+    def is_served(self) -> bool:
+        """Return whether the user's engine listens; its socket is there some moments before."""
+        with socket.socket(socket.AF_UNIX) as client:
+            return client.connect_ex(self.address.removeprefix("unix://")) == 0
 
     def measure(self, log: Path, *options: str) -> tuple[int, str]:
         """Run `bench`; return its exit code and what it said."""
@@ -89,14 +109,13 @@ def user(data_dir: Path) -> Iterator[User]:
         # A test that was killed may have left the user.
         user.run_as_root("sh", "-c", f"id {NAME} >/dev/null || useradd --no-create-home {NAME}")
         stack.callback(user.run_as_root, "userdel", NAME)
-        stack.callback(user.end_podman)
         (folder / "containers.conf").write_text(conf.read_text() if conf.exists() else "")
         shutil.copytree(data_dir, folder / "data")
         user.run_as_root("chown", "-R", NAME, str(folder))
-        service = user.start("podman", "system", "service", "--time=0", user.address)
-        stack.callback(service.communicate)
-        stack.callback(service.terminate)
-        until((folder / "podman.sock").exists)
+        serve = ("podman", "system", "service", "--time=0", user.address)
+        stack.callback(user.start(*serve, stderr=subprocess.DEVNULL).wait)
+        stack.callback(user.end_all)
+        until(user.is_served)
         with closing(DockerClient(user.address)) as client:
             entrypoint = f'ENTRYPOINT ["/bin/sh", "-c", "{HOLDER}"]'.replace("\\", "\\\\")
             client.api.import_image_from_data(

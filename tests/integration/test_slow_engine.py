@@ -17,9 +17,8 @@ from runs import Bench, read_failed_record, read_log, read_record, run_bench_beh
 
 DELAY = 0.6
 LONG_DELAY = 2.0
-TOLERANCE = 0.01
-ATTEMPTS = 3
-"""One of these has to come within the tolerance: the machine of a test is seldom quiet."""
+TOLERANCE = 0.2
+"""Seconds; the benchmark shows how near it comes where nothing else runs."""
 Late = Literal["request", "answer"]
 CALLS: list[tuple[str, Late]] = [
     ("/containers/create", "answer"),
@@ -52,12 +51,9 @@ def measure(image: str, bench: Bench, log: Path, **more: Any) -> float:
 def test_a_call_that_takes_longer_does_not_change_the_run_time(
     call: str, late: Late, image: str, bench: Bench, log: Path, tmp_path: Path
 ) -> None:
-    changes: list[float] = []
     with SlowEngine(tmp_path, call, DELAY, late=late) as engine:
-        while not any(abs(change) < TOLERANCE for change in changes):
-            assert len(changes) < ATTEMPTS, changes
-            slow = measure(image, bench, log, env={"DOCKER_HOST": engine.address})
-            changes.append(slow - measure(image, bench, log))
+        slow = measure(image, bench, log, env={"DOCKER_HOST": engine.address})
+    assert slow == pytest.approx(measure(image, bench, log), abs=TOLERANCE)
 
 
 def test_a_run_waits_for_no_answer_of_the_engine(

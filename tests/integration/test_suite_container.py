@@ -6,6 +6,7 @@ import os
 import signal
 import subprocess
 import uuid
+from random import Random
 
 import pytest
 from conftest import Metronome
@@ -19,6 +20,7 @@ from morocco.hardware.host import read_host_info
 from morocco.targets.engine import remove_containers
 from morocco.targets.options import limit_memory
 from nvml_standin import Gpu, Process
+from random_kills import Victim, kill_suites
 from runs import read_record, until
 from suite_runs import TWO, Suites, error_of, kill, parse_cores
 
@@ -65,6 +67,20 @@ def test_each_task_is_measured_in_its_own_image(suite: Suites, images: Images) -
         task = name.partition("/")[0]
         target = read_record(suite.log(name))["target"]
         assert (target["target"], target["image_id"]) == (images.name(task), ids[task])
+
+
+@pytest.mark.slow
+def test_random_signals_leave_no_container(
+    suite: Suites, images: Images, docker_engine: DockerClient
+) -> None:
+    for task in ("parus", "rcb"):
+        images.make(task, "--hang 0.2")
+    command = suite.command(*SHORT, target=images.target)
+    victim = Victim(command, plan=len(SHORT_RUNS), longest=3)
+    harm = kill_suites(victim, suite.folder / "killed", kills=3, random=Random(2))
+    assert +harm == {"kills": 3}
+    listed = docker_engine.containers.list(all=True, ignore_removed=True)
+    assert not [one for one in listed if images.name("parus") in str(one.attrs["Config"]["Image"])]
 
 
 def test_all_images_that_are_missing_are_named_before_the_first_run(
@@ -171,7 +187,7 @@ def test_ctrl_c_leaves_no_container(suite: Suites, images: Images, engine: Docke
 def a_gpu() -> Gpu:
     """Return a GPU like no other, on which a container is found that was given it."""
     name = f"GPU-{uuid.uuid4()}"
-    return Gpu(name, GIB, 50, [Process(f"match:{name}", GIB)])
+    return Gpu(name, GIB, 50, [Process(f"top:{name}", GIB)])
 
 
 @pytest.mark.skipif(

@@ -7,9 +7,11 @@ import shutil
 import signal
 import sys
 from pathlib import Path
+from random import Random
 
 import pytest
 
+from random_kills import Victim, kill_suites
 from runs import read_record, run_morocco, until
 from suite_runs import PARUS, TWO, Suites, error_of, is_alive, kill
 
@@ -128,6 +130,16 @@ def test_a_suite_that_is_killed_again_and_again_comes_to_its_end(suite: Suites) 
     assert finished.warnings == []
     assert finished.stderr == (f"All 8 runs are done: {suite.logs}. Next: {suite.next}\n")
     assert kills > 1
+
+
+@pytest.mark.slow
+def test_random_signals_and_bursts_of_them_harm_nothing(suite: Suites) -> None:
+    command = suite.command(
+        *TWO, "--repeats", 1, target=suite.target("sleep 0.1; [ $2 -eq 1 ] || sleep 0.3")
+    )
+    victim = Victim(command, plan=4, longest=1.5)
+    harm = kill_suites(victim, suite.folder / "killed", kills=8, random=Random(1))
+    assert +harm == {"kills": 8}
 
 
 def test_what_a_killed_suite_of_another_folder_left_is_its_own_matter(suite: Suites) -> None:

@@ -8,12 +8,12 @@
  *   gpu UUID TOTAL USED PERCENT MILLIWATTS MILLIJOULES MIG NAME WITH SPACES
  *   clocks SM HIGHEST_SM MEMORY CELSIUS MILLIWATTS REASONS THERMAL_NS POWER_NS
  *   settings PERSISTENCE MEMORY_ERRORS USUAL_MILLIWATTS
- *   process compute|graphics PID|match:TEXT BYTES|unknown
+ *   process compute|graphics PID|match:TEXT|top:TEXT BYTES|unknown
  *   error FUNCTION* CODE                           FUNCTION* is a pattern of the shell
  *   delay FUNCTION* MICROSECONDS
  *
  * `match:TEXT` stands for every process whose command line contains TEXT, apart from the caller
- * and those that started it. Builds: -DOLD_DRIVER lacks what drivers before R450 lacked;
+ * and those that started it; `top:TEXT` for those of them whose parent is none. Builds: -DOLD_DRIVER lacks what drivers before R450 lacked;
  * -DWIDE_ENTRIES has the process lists of drivers 535.43 to 535.86.
  */
 #define _GNU_SOURCE
@@ -175,7 +175,20 @@ static int pids_that_run(const char *text, int *pids) {
     return count;
 }
 
-/* Find the processes of a GPU, `match:` resolved; returns how many there are. */
+/* Keep those whose parent is not among them. */
+static int drop_children(int *pids, int count) {
+    int all[MOST], kept = 0;
+
+    memcpy(all, pids, sizeof all);
+    for (int i = 0; i < count; i++) {
+        int above = parent(all[i]), is_child = 0;
+        for (int j = 0; j < count; j++) is_child |= all[j] == above;
+        if (!is_child) pids[kept++] = all[i];
+    }
+    return kept;
+}
+
+/* Find the processes of a GPU, `match:` and `top:` resolved; returns how many there are. */
 static unsigned entries(int gpu, const char *kind, Entry *found) {
     unsigned count = 0;
 
@@ -184,6 +197,8 @@ static unsigned entries(int gpu, const char *kind, Entry *found) {
         u64 memory = strcmp(it->bytes, "unknown") ? strtoull(it->bytes, NULL, 10) : ULLONG_MAX;
         int pids[MOST] = {atoi(it->who)}, matches = 1;
         if (!strncmp(it->who, "match:", 6)) matches = pids_that_run(it->who + 6, pids);
+        if (!strncmp(it->who, "top:", 4))
+            matches = drop_children(pids, pids_that_run(it->who + 4, pids));
         for (int i = 0; i < matches && count < MOST; i++)
             found[count++] = (Entry){pids[i], memory, UINT_MAX, UINT_MAX, 0};
     }
