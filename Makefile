@@ -2,7 +2,6 @@ PYTHON ?= python3
 BIN := .venv/bin
 INSTALLED := .venv/.installed
 EXAMPLES := .venv/.examples
-PARALLEL := -n 4
 # The tests start a thousand processes, each of which would compile the package anew.
 export PYTHONDONTWRITEBYTECODE :=
 
@@ -13,7 +12,7 @@ $(BIN)/python -m compileall -qq -j 0 .venv/lib || true # some files are for othe
 endef
 
 .DEFAULT_GOAL := help
-.PHONY: help venv demo quick test lint types contracts unit benchmark build clean
+.PHONY: help venv demo quick test lint types contracts unit package examples benchmark build clean
 
 help: ## List the targets
 	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 12
@@ -49,8 +48,15 @@ contracts: $(INSTALLED) ## Check which part of the package imports which
 	$(BIN)/lint-imports
 
 unit: $(EXAMPLES)
-	$(BIN)/pytest $(PARALLEL) --durations 15 -m 'not timing'
+	$(MAKE) --jobs 2 package examples
 	$(BIN)/pytest -m timing
+
+package: $(EXAMPLES)
+	$(BIN)/pytest -n 3 --durations 15 -m 'not timing' --ignore tests/examples --ignore tests/gpu
+
+# On their own, so that no other process of the tests has to load PyTorch.
+examples: $(EXAMPLES)
+	$(BIN)/pytest --durations 5 -m 'not timing' tests/examples tests/gpu
 
 benchmark: $(EXAMPLES) ## Print every promised figure beside its target (20 minutes; 20 more: tests/benchmark kills)
 	$(BIN)/python tests/benchmark

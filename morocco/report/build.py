@@ -20,7 +20,7 @@ from morocco.report.cells import (
     list_models,
     sort_runs,
 )
-from morocco.report.comparison import compare_tasks
+from morocco.report.comparison import COMPARED, compare_tasks, measure_metric
 from morocco.report.machines import (
     Machines,
     are_same,
@@ -34,6 +34,7 @@ from morocco.report.model import (
     Cell,
     Comparison,
     Mean,
+    Metric,
     ModelRatios,
     ModelSummary,
     Readings,
@@ -44,6 +45,7 @@ from morocco.report.notes import list_notes, list_remarks
 from morocco.report.options import ModelScores, ReportSettings
 from morocco.stats.estimates import summarise
 from morocco.stats.grouping import Clock
+from morocco.stats.intervals import average, bound, to_log
 from morocco.util.units import Seconds
 
 _MILLION = 1_000_000
@@ -134,6 +136,20 @@ def compute_mean(values: Mapping[str, float | None]) -> Mean:
     )
 
 
+def _bound_mean(metric: Metric, mean: Mean, cells: Mapping[str, Cell]) -> Mean:
+    """Return a mean with its intervals, where the runs of all its tasks tell them."""
+    readings = [cells[task].readings for task in mean.tasks] if metric in COMPARED else []
+    moments = [measure_metric(metric, of_task) for of_task in readings if of_task]
+    known = [one for one in moments if one is not None]
+    if not known or len(known) < len(mean.tasks) or mean.arithmetic is None:
+        return mean
+    bounds = bound(average(known), mean.arithmetic)
+    if mean.geometric is None:
+        return replace(mean, bounds=bounds)
+    low, high = bound(average(list(map(to_log, known))), log(mean.geometric))
+    return replace(mean, bounds=bounds, geometric_bounds=(exp(low), exp(high)))
+
+
 def compute_weighted_score(
     cells: Mapping[str, Cell], weights: Mapping[str, float]
 ) -> WeightedScore:
@@ -177,9 +193,9 @@ def _summarise(
     means = {}
     for metric in METRICS:
         left_out = settings.without if metric in SCALED else ()
-        means[metric] = compute_mean(
-            {task: cell.value(metric) for task, cell in own.items() if task not in left_out}
-        )
+        counted = {task: cell for task, cell in own.items() if task not in left_out}
+        mean = compute_mean({task: cell.value(metric) for task, cell in counted.items()})
+        means[metric] = _bound_mean(metric, mean, counted)
     weighted = compute_weighted_score(own, settings.weights or dict.fromkeys(own, 1.0))
     return ModelSummary(
         model,

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from math import exp, inf, isfinite, isnan, log
-from random import Random
+from dataclasses import replace
+from math import exp, isfinite, log
 from statistics import fmean, median, stdev
 from typing import NamedTuple
 
@@ -13,18 +13,26 @@ from morocco.logs.record import RunRecord
 from morocco.report.model import SCALED, Metric, Ratio, Readings
 from morocco.stats.anomalies import MIN_RUNS
 from morocco.stats.grouping import Group
-from morocco.stats.speed import (
-    SEED,
-    compute_interval,
-    compute_rps,
-    is_longer,
-    resample_median,
-    resample_rps,
+from morocco.stats.intervals import (
+    Moments,
+    average,
+    bound,
+    count_more,
+    find_different,
+    find_visible,
+    invert,
+    measure,
+    scale,
+    subtract,
+    to_log,
 )
+from morocco.stats.speed import compute_rps, is_longer
 from morocco.util.units import GIB, Bytes
 
 COMPARED: tuple[Metric, ...] = ("rps", "init_time", "gpu_ram", "ram", "energy")
 """Metrics that have a ratio: the highest peak of the long runs has no honest interval."""
+_MOST_RUNS = 100
+"""More runs than these are not suggested: such a difference is too small to matter."""
 _ENERGY_RECORDS = 1000
 """Records whose energy is reported."""
 
@@ -92,26 +100,10 @@ def compute_spread(readings: Readings) -> float | None:
     return stdev(speeds) / fmean(speeds) if len(speeds) > 1 else None
 
 
-def _resample(metric: Metric, readings: Readings, stream: str) -> list[float]:
-    """Return the metric of each resample of the runs; each `stream` draws independently.
-
-    Infinite where a resample has no bound. The same readings and stream give the same numbers.
-    """
-    random = Random(f"{SEED} {stream} {metric}")
-    if metric == "rps":
-        size, inits, times = readings.input_size, readings.init_times, readings.run_times
-        return resample_rps(size, inits, times, random)
-    medians = [resample_median(values, random) for values in _get_values(metric, readings)]
-    if metric == "energy":
-        scale = _ENERGY_RECORDS / readings.input_size
-        return [max(0.0, whole - init) * scale for init, whole in zip(*medians, strict=True)]
-    return medians[0]
-
-
 class _TaskRatio(NamedTuple):
     value: float
-    resamples: list[float] | None
-    """The ratio of each resample; None where a single run says nothing about others."""
+    log: Moments | None
+    """Of the means of the runs; None where too few or too short runs leave it open."""
     runs: int
     """Of both models and both kinds of run, the fewest."""
 
@@ -125,69 +117,78 @@ def compare_tasks(
     in `without`, as their means do.
     """
     by_task = {
-        task: dict(_compare_task(task, readings, baseline[task]))
+        task: dict(_compare_task(readings, baseline[task]))
         for task, readings in model.items()
         if task in baseline
     }
     overall = {}
+    judged: dict[str, dict[Metric, Ratio]] = {task: {} for task in by_task}
     for metric in COMPARED:
+        of_tasks = {task: ratios[metric] for task, ratios in by_task.items() if metric in ratios}
+        for task, ratio in zip(of_tasks, _judge_all(list(of_tasks.values())), strict=True):
+            judged[task][metric] = ratio
         left_out = without if metric in SCALED else ()
-        ratios = [of[metric] for t, of in by_task.items() if metric in of and t not in left_out]
-        if ratios:
-            overall[metric] = _judge(_combine(ratios))
-    return overall, {
-        task: {metric: _judge(ratio) for metric, ratio in ratios.items()}
-        for task, ratios in by_task.items()
-    }
+        if counted := [ratio for task, ratio in of_tasks.items() if task not in left_out]:
+            [overall[metric]] = _judge_all([_combine(counted)])
+    return overall, judged
 
 
-def _compare_task(
-    task: str, model: Readings, baseline: Readings
-) -> Iterator[tuple[Metric, _TaskRatio]]:
+def _compare_task(model: Readings, baseline: Readings) -> Iterator[tuple[Metric, _TaskRatio]]:
     for metric in COMPARED:
         above, below = compute_metric(metric, model), compute_metric(metric, baseline)
         if above and below and isfinite(above) and isfinite(below):
             values = (*_get_values(metric, model), *_get_values(metric, baseline))
-            runs = min(map(len, values))
-            resamples = None
-            if runs > 1:
-                of_model = _resample(metric, model, f"model {task}")
-                of_baseline = _resample(metric, baseline, task)
-                resamples = list(map(_divide, of_model, of_baseline))
-            yield metric, _TaskRatio(above / below, resamples, runs)
+            moments = measure_metric(metric, model), measure_metric(metric, baseline)
+            known = None if None in moments else subtract(*map(to_log, filter(None, moments)))
+            yield metric, _TaskRatio(above / below, known, min(map(len, values)))
 
 
-def _divide(above: float, below: float) -> float:
-    if below == 0:
-        return 1.0 if above == 0 else inf
-    # Where neither has a bound nothing is known, so there is no difference either.
-    return 1.0 if isnan(ratio := above / below) else ratio
+def measure_metric(metric: Metric, readings: Readings) -> Moments | None:
+    """Return a metric over the runs and how well it is known; None if it may as well be 0.
+
+    None also where there is a single run of a kind.
+    """
+    values = _get_values(metric, readings)
+    if min(map(len, values)) < 2:
+        return None
+    moments = measure(values[0])
+    if len(values) == 2:
+        moments = subtract(measure(values[1]), moments)
+    if moments.mean <= moments.half_width():
+        return None
+    if metric == "rps":
+        return invert(moments, readings.input_size)
+    return scale(moments, _ENERGY_RECORDS / readings.input_size) if metric == "energy" else moments
 
 
 def _combine(ratios: Sequence[_TaskRatio]) -> _TaskRatio:
     """Return the geometric mean of ratios."""
-    known = [ratio.resamples for ratio in ratios if ratio.resamples is not None]
-    means = None
-    if len(known) == len(ratios):
-        means = [_compute_geometric_mean(at) for at in zip(*known, strict=True)]
-    value = _compute_geometric_mean([ratio.value for ratio in ratios])
-    return _TaskRatio(value, means, min(ratio.runs for ratio in ratios))
+    logs = [ratio.log for ratio in ratios if ratio.log is not None]
+    return _TaskRatio(
+        exp(fmean(log(ratio.value) for ratio in ratios)),
+        average(logs) if len(logs) == len(ratios) else None,
+        min(ratio.runs for ratio in ratios),
+    )
 
 
-def _compute_geometric_mean(ratios: Sequence[float]) -> float:
-    """Return the geometric mean; 0 and inf outweigh all others and cancel each other out."""
-    total = sum(-inf if ratio == 0 else log(ratio) for ratio in ratios)
-    return 1.0 if isnan(total) else exp(total / len(ratios))
+def _judge_all(ratios: Sequence[_TaskRatio]) -> list[Ratio]:
+    """Return ratios with their intervals, and which of them are real, judged together."""
+    judged = [(at, ratio.log) for at, ratio in enumerate(ratios) if ratio.log is not None]
+    enough = [(at, moments) for at, moments in judged if ratios[at].runs >= MIN_RUNS]
+    real = find_different([moments for _, moments in enough])
+    found = {at: is_real for (at, _), is_real in zip(enough, real, strict=True)}
+    return [_to_ratio(ratio, found.get(at)) for at, ratio in enumerate(ratios)]
 
 
-def _judge(ratio: _TaskRatio) -> Ratio:
-    """Return the ratio with its interval, and whether it is more than noise."""
-    if ratio.resamples is None:
-        return Ratio(ratio.value, None, None, None)
-    low, high = compute_interval(ratio.resamples)
-    return Ratio(
-        ratio.value,
-        low if low > 0 else None,
-        high if isfinite(high) else None,
-        (low > 1 or high < 1) if ratio.runs >= MIN_RUNS else None,
+def _to_ratio(ratio: _TaskRatio, real: bool | None) -> Ratio:
+    if ratio.log is None:
+        return Ratio(ratio.value, None, None, None, ratio.runs)
+    low, high = bound(ratio.log, log(ratio.value))
+    found = Ratio(ratio.value, exp(low), exp(high), real, ratio.runs)
+    if real is not False:
+        return found
+    return replace(
+        found,
+        visible=exp(find_visible(ratio.log)) - 1,
+        more_runs=count_more(ratio.log, ratio.runs, _MOST_RUNS),
     )

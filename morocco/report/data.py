@@ -8,12 +8,23 @@ from dataclasses import asdict
 from io import StringIO
 from typing import Any
 
-from morocco.report.comparison import COMPARED
+from morocco.report.comparison import COMPARED, measure_metric
 from morocco.report.model import METRICS, Cell, Report
+from morocco.stats.intervals import bound
 from morocco.util.text import guard_cells
 
 FORMAT = 1
-_OF_ESTIMATE = ("input_size", "batch_size", "runs", "init_runs", "rps_low", "rps_high")
+_OF_ESTIMATE = (
+    "input_size",
+    "batch_size",
+    "runs",
+    "init_runs",
+    *(
+        f"{name}_{end}"
+        for name in ("rps", "init_time", "gpu_ram", "ram")
+        for end in ("low", "high")
+    ),
+)
 _OF_CELL = ("score", "spread", "failed", "tried", "reason")
 
 
@@ -34,7 +45,14 @@ def _to_row(cell: Cell) -> dict[str, Any]:
         **{metric: cell.value(metric) for metric in METRICS},
         **{name: getattr(cell.estimate, name, None) for name in _OF_ESTIMATE},
         **{name: getattr(cell, name) for name in _OF_CELL},
+        **_bound_energy(cell),
     }
+
+
+def _bound_energy(cell: Cell) -> dict[str, float | None]:
+    moments = measure_metric("energy", cell.readings) if cell.readings else None
+    low, high = bound(moments, cell.energy) if moments and cell.energy else (None, None)
+    return {"energy_low": low, "energy_high": high}
 
 
 def _get_ratios(report: Report, cell: Cell) -> dict[str, Any]:

@@ -48,7 +48,7 @@ _SomeNumbers = Annotated[
 
 @dataclass(frozen=True)
 class Readings:
-    """What the runs of a cell took, one number per run; ratios are resampled from these.
+    """What the runs of a cell took, one number per run; ratios are computed from these.
 
     A baseline file holds them by task, so the fields are its keys.
     """
@@ -129,6 +129,10 @@ class Mean:
     """The tasks that have the metric."""
     missing: tuple[str, ...]
     """The tasks that lack it; the mean does not compare with that of a model that has them."""
+    bounds: tuple[float, float] | None = None
+    """95 % interval of `arithmetic`; None where too few or too short runs leave it open."""
+    geometric_bounds: tuple[float, float] | None = None
+    """The same of `geometric`."""
 
 
 @dataclass(frozen=True)
@@ -166,10 +170,16 @@ class Ratio:
 
     value: float
     low: float | None
-    """95 % interval (bootstrap over the runs of both); None where there are too few runs."""
+    """95 % interval of this ratio alone; None where there are too few runs, or too short ones."""
     high: float | None
     real: bool | None
-    """Whether the interval excludes 1: False is noise, None too few runs to tell."""
+    """Whether a difference is shown, judged together with those of all tasks; None if unknown."""
+    runs: int = 0
+    """Of both models and both kinds of run, the fewest."""
+    visible: float | None = None
+    """Where none is shown: the smallest that four of five such suites show; 0.04 is 4 %."""
+    more_runs: int | None = None
+    """Where none is shown: how many more runs of each size may show it; None if too many."""
 
 
 @dataclass(frozen=True)

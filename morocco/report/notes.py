@@ -8,7 +8,7 @@ from morocco.logs.log import Size
 from morocco.logs.submission import Submission
 from morocco.report.cells import CellRuns, Choice, Key, list_causes
 from morocco.report.machines import Machines
-from morocco.report.model import Report
+from morocco.report.model import Ratio, Report
 from morocco.util.units import plural
 
 
@@ -121,6 +121,16 @@ def _note_differences(report: Report) -> Iterator[str]:
             yield f"{pair} is without {', '.join(model.missing)}, which {model.model} lacks."
         if model.other_sizes:
             yield f"{pair} compares other input or batch sizes for {', '.join(model.other_sizes)}."
+        by_task = {task: ratios["rps"] for task, ratios in model.by_task.items() if "rps" in ratios}
+        unseen = [_describe_unseen(task, ratio) for task, ratio in by_task.items() if ratio.visible]
+        if unseen:
+            yield f"{pair} shows no difference in speed for {'; '.join(unseen)}."
+
+
+def _describe_unseen(task: str, ratio: Ratio) -> str:
+    """Return what such runs would have shown, and how many more may show this difference."""
+    more = f"; {ratio.more_runs} more runs of each size may decide" if ratio.more_runs else ""
+    return f"{task} ({ratio.visible or 0:.1%} would have shown{more})"
 
 
 def list_remarks(submission: Submission) -> Iterator[str]:

@@ -15,6 +15,7 @@ from morocco.report.model import (
     Ratio,
     Report,
 )
+from morocco.stats.anomalies import MIN_RUNS
 from morocco.util.text import format_number, format_score
 
 DASH = "-"
@@ -25,8 +26,8 @@ _NOUNS: dict[Metric, str] = {
     "energy": "energy",
 }
 _FACTORS = {"0.50": "half the", "1.00": "the same", "2.00": "twice the"}
-_DOUBTS = {True: "", False: " (noise)", None: " (too few runs)"}
-"""By `Ratio.real`."""
+_MAX_DIGITS = 4
+"""Of the end of an interval that is close to 1."""
 _MACHINES = {True: "", False: ", on another machine", None: ", machines not recorded"}
 """By `ModelRatios.same_machine`."""
 
@@ -223,12 +224,16 @@ def _build_comparisons(report: Report) -> Iterator[Table]:
 
 
 def _build_ratio(metric: Metric, ratio: Ratio | None) -> TableCell:
-    """Return a ratio in words above its interval; pale where it may be noise."""
+    """Return a ratio in words above its interval; pale where no difference is shown."""
     if ratio is None:
         return TableCell(DASH)
     words, plain = describe_ratio(metric, ratio), format_ratio(ratio)
-    note = (plain.removesuffix(_DOUBTS[ratio.real]), False)
-    return TableCell(words, ratio.value, plain, notes=(note,), pale=not ratio.real)
+    notes = [plain.removesuffix(_describe_doubt(ratio))]
+    if ratio.visible is not None:
+        notes.append(f"{ratio.visible:.1%} would show")
+    return TableCell(
+        words, ratio.value, plain, notes=tuple((n, False) for n in notes), pale=not ratio.real
+    )
 
 
 def _build_gpu_table(report: Report) -> Table:
@@ -245,14 +250,29 @@ def _build_gpu_table(report: Report) -> Table:
 
 
 def format_ratio(ratio: Ratio) -> str:
-    """Format a ratio with its interval and any doubt: `1.23 [1.20, 1.26]`, `1.01 (noise)`."""
-    bounded = ratio.low is not None or ratio.high is not None
-    low, high = ("no bound" if end is None else f"{end:.2f}" for end in (ratio.low, ratio.high))
-    return f"{ratio.value:.2f}{f' [{low}, {high}]' if bounded else ''}{_DOUBTS[ratio.real]}"
+    """Format a ratio with its interval and any doubt: `1.23 [1.20, 1.26]`."""
+    ends = [_format_end(end) for end in (ratio.low, ratio.high) if end is not None]
+    interval = f" [{', '.join(ends)}]" if ends else ""
+    return f"{ratio.value:.2f}{interval}{_describe_doubt(ratio)}"
+
+
+def _format_end(end: float) -> str:
+    """Return the end of an interval with the digits that tell it from 1."""
+    digits = 2
+    while digits < _MAX_DIGITS and end != 1 and float(f"{end:.{digits}f}") == 1:
+        digits += 1
+    return f"{end:.{digits}f}"
+
+
+def _describe_doubt(ratio: Ratio) -> str:
+    if ratio.real is not None:
+        return "" if ratio.real else " (no difference shown)"
+    few = ratio.runs < MIN_RUNS
+    return f" ({MIN_RUNS} runs needed)" if few else " (too little work to tell)"
 
 
 def describe_ratio(metric: Metric, ratio: Ratio) -> str:
-    """Put a ratio and any doubt into words: `1.23x faster`, `half the GPU RAM (noise)`."""
+    """Put a ratio and any doubt into words: `1.23x faster`, `half the GPU RAM`."""
     if metric == "rps":
         factor = f"{max(ratio.value, 1 / ratio.value):.2f}"
         faster = "faster" if ratio.value > 1 else "slower"
@@ -260,7 +280,7 @@ def describe_ratio(metric: Metric, ratio: Ratio) -> str:
     else:
         factor = f"{ratio.value:.2f}"
         words = f"{_FACTORS.get(factor, f'{factor}x the')} {_NOUNS[metric]}"
-    return words + _DOUBTS[ratio.real]
+    return words + _describe_doubt(ratio)
 
 
 def summarise_ratios(model: ModelRatios) -> str:

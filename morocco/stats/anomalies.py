@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import islice, pairwise
-from math import ceil, floor, isfinite, isnan, log10
+from math import ceil, floor, isinf, isnan, log10
 from operator import attrgetter
 from pathlib import PurePath
 from statistics import fmean, median, stdev
@@ -176,7 +176,7 @@ def find_warnings(groups: Sequence[Group]) -> Iterator[str]:
         "The speed has no upper bound (rps_high), because some runs are hardly longer than some "
         "start-ups; use a larger input, and measure slow start-ups again",
         groups,
-        lambda group: None if isfinite(group.interval[1]) else "",
+        lambda group: "" if group.interval and isinf(group.interval[1]) else None,
     )
 
 

@@ -8,17 +8,18 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from math import isfinite
+from math import isinf
 from pathlib import PurePath
 from statistics import median
+from typing import Literal
 
 from morocco.errors import DataError
 from morocco.logs.discovery import Collection
 from morocco.logs.log import group_by_task
 from morocco.stats.anomalies import USUAL_RUNS, choose_input_size, find_warnings, is_late
 from morocco.stats.grouping import Clock, Group, Series, TaskRuns, group_runs
-from morocco.stats.speed import compute_rps
-from morocco.util.units import GIB, Seconds
+from morocco.stats.intervals import bound_values, measure
+from morocco.util.units import GIB, Bytes, Seconds
 
 
 @dataclass(frozen=True)
@@ -47,6 +48,16 @@ class Estimate:
     """GB (2^30): highest peak of the long runs; None if none was seen on a GPU."""
     ram: float | None = None
     """GB (2^30): median peak of the 1_1 runs; None if unknown."""
+    limit: Literal["init", "runs"] | None = None
+    """Which runs widen the interval of `rps` most: those of 1_1, or the long ones."""
+    init_time_low: Seconds | None = None
+    """Lower end of the 95 % interval of `init_time`; None for a single 1_1 run."""
+    init_time_high: Seconds | None = None
+    """Upper end, as of the following."""
+    gpu_ram_low: float | None = None
+    gpu_ram_high: float | None = None
+    ram_low: float | None = None
+    ram_high: float | None = None
 
 
 @dataclass(frozen=True)
@@ -136,21 +147,43 @@ def summarise(groups: Sequence[Group], many_models: bool) -> Stats:
 
 
 def _estimate(group: Group) -> Estimate:
-    path, (low, high) = group.path, group.interval
-    known = min(len(group.init.runs), len(group.long.runs)) > 1  # one run has no spread
+    path, (low, high) = group.path, group.interval or (None, None)
+    init_low, init_high = bound_values(group.init.times, group.init_time) or (None, None)
     init_peaks, peaks = group.init.gpu_peaks, group.long.gpu_peaks
+    gpu_low, gpu_high = _bound_peaks(init_peaks)
+    ram_low, ram_high = _bound_peaks(group.init.ram_peaks)
     return Estimate(
         model=group.long.logs[0].model,
         task=path.task,
         gpu_ram=median(init_peaks) / GIB if init_peaks else None,
-        rps=compute_rps(path.input_size, group.init_time, group.long.times),
+        rps=group.rps,
         init_time=group.init_time,
         input_size=path.input_size,
         batch_size=path.batch_size,
         runs=len(group.long.runs),
         init_runs=len(group.init.runs),
-        rps_low=low if known and isfinite(low) else None,
-        rps_high=high if known and isfinite(high) else None,
+        rps_low=low,
+        rps_high=None if high is None or isinf(high) else high,
         gpu_ram_batch=max(peaks) / GIB if peaks else None,
         ram=median(group.init.ram_peaks) / GIB if group.init.ram_peaks else None,
+        limit=_find_limit(group),
+        init_time_low=init_low,
+        init_time_high=init_high,
+        gpu_ram_low=gpu_low,
+        gpu_ram_high=gpu_high,
+        ram_low=ram_low,
+        ram_high=ram_high,
     )
+
+
+def _find_limit(group: Group) -> Literal["init", "runs"] | None:
+    """Return the kind of run of which more would narrow the interval most; None if it has none."""
+    init, long = group.init.times, group.long.times
+    if min(len(init), len(long)) < 2:
+        return None
+    return "init" if measure(init).error > measure(long).error else "runs"
+
+
+def _bound_peaks(peaks: Sequence[Bytes]) -> tuple[float | None, float | None]:
+    gigabytes = [peak / GIB for peak in peaks]
+    return bound_values(gigabytes, median(gigabytes or [0])) or (None, None)

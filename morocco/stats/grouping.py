@@ -8,7 +8,7 @@ from statistics import median
 from typing import Literal, NamedTuple
 
 from morocco.logs.log import INIT_SIZE, Log, LogPath, Size, group_by_size
-from morocco.stats.speed import bootstrap_rps, is_longer
+from morocco.stats.speed import bound_speed, compute_rps, is_longer
 from morocco.util.units import Bytes, Seconds
 
 Clock = Literal["log", "gpu"]
@@ -33,7 +33,7 @@ class Series:
 
     @cached_property
     def times(self) -> list[Seconds]:
-        """Sorted, so that the order of the logs cannot matter to the bootstrap."""
+        """Sorted, from the fastest to the slowest."""
         return sorted(run.time for run in self.runs)
 
     @cached_property
@@ -75,9 +75,14 @@ class Group:
         return median(self.init.times)
 
     @cached_property
-    def interval(self) -> tuple[float, float]:
-        """The 95 % interval of the speed; inf where it has no bound."""
-        return bootstrap_rps(self.path.input_size, self.init.times, self.long.times)
+    def rps(self) -> float:
+        """The speed in records a second; inf where a run is too short for one."""
+        return compute_rps(self.path.input_size, self.init_time, self.long.times)
+
+    @cached_property
+    def interval(self) -> tuple[float, float] | None:
+        """The 95 % interval of the speed; inf where it has no bound, None for single runs."""
+        return bound_speed(self.path.input_size, self.init.times, self.long.times, self.rps)
 
     @cached_property
     def too_short(self) -> list[TimedRun]:

@@ -94,14 +94,23 @@ def _format_estimate(estimate: Estimate) -> _Columns:
         ("records", ""): str(estimate.input_size),
         ("batch", ""): str(estimate.batch_size),
         ("speed", "rec/s"): format_number(estimate.rps),
-        ("from", "rec/s"): format_number(estimate.rps_low),
-        ("to", "rec/s"): format_number(estimate.rps_high),
+        ("+-", "%"): _format_half_width(estimate),
+        ("by", ""): estimate.limit or _DASH,
         ("init", "s"): format_number(estimate.init_time),
         ("RAM", "GB"): format_number(estimate.ram),
         ("GPU RAM", "GB"): format_number(estimate.gpu_ram),
         ("+ batch", "GB"): format_number(estimate.gpu_ram_batch),
         ("runs", ""): f"{estimate.runs}+{estimate.init_runs}",
     }
+
+
+def _format_half_width(estimate: Estimate) -> str:
+    """Return the half-width of the interval of the speed, in percent of the speed."""
+    if estimate.rps_low is None:
+        return _DASH
+    if estimate.rps_high is None:
+        return "open"
+    return f"{(estimate.rps_high - estimate.rps_low) / 2 / estimate.rps * 100:.2g}"
 
 
 def _format_run(run: RunSummary) -> _Columns:

@@ -1,8 +1,8 @@
 """`make benchmark`: every figure that morocco promises, beside its target.
 
 Takes under 25 minutes on a machine that should do nothing else. Arguments choose among startup,
-speed, delays, beat, memory, throughput, quiet, suite, lanes, scoring, reports, baselines and fuzz;
-and kills, which takes 20 minutes more and runs only if it is named.
+speed, delays, beat, memory, throughput, quiet, suite, lanes, scoring, reports, baselines, fuzz and
+intervals; and kills, which takes 20 minutes more and runs only if it is named.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from beat import measure_beat
 from delays import measure_delays
 from figures import Figure, format_table
 from fuzz import measure_fuzz
+from intervals import measure_intervals
 from kills import measure_kills
 from lanes import measure_lanes
 from memory import measure_memory
@@ -43,6 +44,7 @@ _BENCHMARKS = {
     "reports": measure_reports,
     "baselines": measure_baselines,
     "fuzz": measure_fuzz,
+    "intervals": measure_intervals,
     "kills": measure_kills,
 }
 _BY_NAME_ONLY = ("kills",)

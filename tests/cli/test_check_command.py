@@ -270,7 +270,7 @@ def test_only_the_tasks_are_required(tmp_path: Path) -> None:
         ('tasks = "parus"', "'tasks' must be a list"),
         ('tasks = ["a/b"]', "'tasks' must be a list"),
         ("tasks = [1]", "'tasks' must be a list"),
-        ('tasks = ["a"]\nrun = 5', "no key 'run'; allowed: tasks, name, runs, sizes, machine"),
+        ('tasks = ["a"]\nrun = 5', "no key 'run'; allowed: tasks, name, runs, sizes, metrics"),
         ('tasks = ["a"]\nruns = 0', "'runs' must be a whole number from 1 up, not 0"),
         ('tasks = ["a"]\nruns = true', "'runs' must be a whole number"),
         ('tasks = ["a"]\nname = 5', "'name' must be a name, not 5"),

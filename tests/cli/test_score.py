@@ -431,7 +431,7 @@ def test_a_folder_without_predictions_is_refused(tmp_path: Path) -> None:
 
 def test_a_task_missing_from_the_folder_is_refused(folder: Path) -> None:
     (folder / "parus.jsonl").unlink()
-    assert complaint("parus", folder) == f"{folder} holds neither parus.jsonl nor PARus.jsonl."
+    assert complaint("parus", folder) == f"{folder} holds no parus.jsonl and no PARus.jsonl."
 
 
 def test_two_files_need_the_name_of_their_task(path: Path) -> None:

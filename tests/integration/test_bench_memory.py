@@ -33,12 +33,15 @@ def log(tmp_path: Path) -> Path:
 def run_toy(
     bench: Bench, command: Command, kind: str, log: Path, case: str, megabytes: int
 ) -> tuple[Any, float]:
-    """Return the peaks of the record, and the largest RAM in the log, in MB."""
+    """Return the peaks of the record, and the largest RAM in the log but one, in MB.
+
+    One reading may fall into the moment of a fork, in which a page counts for two processes.
+    """
     python = sys.executable if kind == "process" else "python3"
     target = command(python, "-ISc", TOY, case, str(megabytes), "1.5")
     bench(target, "-o", log, "--force", size=1).succeeds()
-    samples = [sample["ram"] for sample in read_log(log) if sample["ram"] is not None]
-    return read_record(log)["peaks"], max(samples) / MIB
+    samples = sorted(line["ram"] for line in read_log(log) if line["ram"] is not None)
+    return read_record(log)["peaks"], samples[-2:][0] / MIB
 
 
 @pytest.mark.parametrize(

@@ -412,7 +412,7 @@ def test_logs_are_needed(tmp_path: Path) -> None:
 
 def test_a_model_is_compared_with_another(logs: Path, tmp_path: Path) -> None:
     done = run_morocco("report", logs, "--baseline", "slow").succeeds()
-    assert "fast: 1.41x faster; the same init time (noise)" in done.stdout
+    assert "fast: 1.41x faster; the same init time (no difference shown)" in done.stdout
     (fast,) = read_report(tmp_path, logs, "--baseline", "slow")["comparison"]["models"]
     parus, rcb = (fast["by_task"][task]["rps"] for task in ("parus", "rcb"))
     assert parus["value"] == pytest.approx(2, rel=1e-3)

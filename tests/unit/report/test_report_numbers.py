@@ -162,15 +162,17 @@ def test_a_model_twice_as_fast_has_twice_the_score(speeds: list[float], factor: 
 
 def test_a_ratio_of_steady_runs_is_exact() -> None:
     found = compare(make_readings(long=(30.0,) * 3), make_readings(long=(50.0,) * 3))
-    assert found["rps"] == Ratio(2.0, 2.0, 2.0, real=True)
-    assert found["init_time"] == Ratio(1.0, 1.0, 1.0, real=False)
-    assert found["energy"] == Ratio(0.5, 0.5, 0.5, real=True)
+    expected: dict[Metric, float] = {"rps": 2.0, "init_time": 1.0, "energy": 0.5}
+    for metric, value in expected.items():
+        ratio = found[metric]
+        assert (ratio.low, ratio.value, ratio.high) == pytest.approx((value,) * 3)
+        assert ratio.real is (value != 1)
     assert set(found) == set(COMPARED)
 
 
 @given(readings)
 @settings(max_examples=30, deadline=None)
-def test_a_model_against_itself_is_1_and_noise(model: Readings) -> None:
+def test_a_model_against_itself_is_1_and_shows_no_difference(model: Readings) -> None:
     for ratio in compare(model, model).values():
         assert ratio.value == 1
         assert not ratio.real
@@ -203,9 +205,11 @@ def test_few_runs_give_no_verdict() -> None:
     assert two["rps"].real is None
 
 
-def test_runs_that_overlap_are_noise() -> None:
+def test_runs_that_overlap_show_no_difference() -> None:
     found = compare(make_readings(long=(48, 50, 53)), make_readings(long=(47, 51, 52)))
     assert found["rps"].real is False
+    assert 0.05 < (found["rps"].visible or 0) < 1
+    assert found["rps"].more_runs is None or found["rps"].more_runs > 3
 
 
 def test_all_tasks_together_are_the_geometric_mean() -> None:
@@ -239,7 +243,8 @@ def test_a_speed_without_a_bound_gives_a_ratio_without_one() -> None:
     assert above["rps"].high is None
     assert below["rps"].low is None
     both = compare(loose, loose)["rps"]
-    assert (both.low, both.high, both.real) == (None, None, False)
+    assert (both.low, both.high, both.real) == (None, None, None)
+    assert format_ratio(both) == "1.00 (too little work to tell)"
 
 
 def test_a_metric_that_one_side_lacks_has_no_ratio() -> None:
@@ -267,14 +272,25 @@ def test_a_metric_that_one_side_lacks_has_no_ratio() -> None:
 )
 def test_a_ratio_is_described_in_words(metric: Metric, value: float, words: str) -> None:
     assert describe_ratio(metric, Ratio(value, value, value, real=True)) == words
-    assert describe_ratio(metric, Ratio(value, 0.1, 9.0, real=False)) == f"{words} (noise)"
-    assert describe_ratio(metric, Ratio(value, None, None, real=None)) == f"{words} (too few runs)"
+    assert (
+        describe_ratio(metric, Ratio(value, 0.1, 9.0, real=False))
+        == f"{words} (no difference shown)"
+    )
+    few = Ratio(value, None, None, real=None, runs=2)
+    assert describe_ratio(metric, few) == f"{words} (3 runs needed)"
 
 
 def test_a_ratio_in_a_cell_shows_its_interval() -> None:
     assert format_ratio(Ratio(1.2345, 1.2, 1.3, real=True)) == "1.23 [1.20, 1.30]"
-    assert format_ratio(Ratio(1.2, 0.9, None, real=False)) == "1.20 [0.90, no bound] (noise)"
-    assert format_ratio(Ratio(1.2, None, None, real=None)) == "1.20 (too few runs)"
+    assert (
+        format_ratio(Ratio(1.2, 0.9, 1.5, real=False)) == "1.20 [0.90, 1.50] (no difference shown)"
+    )
+    assert format_ratio(Ratio(1.2, None, None, real=None)) == "1.20 (3 runs needed)"
+
+
+def test_an_interval_that_ends_near_1_shows_on_which_side() -> None:
+    assert format_ratio(Ratio(0.94, 0.89, 0.997, real=True)) == "0.94 [0.89, 0.997]"
+    assert format_ratio(Ratio(1.05, 1.0004, 1.1, real=True)) == "1.05 [1.0004, 1.10]"
 
 
 def test_another_machine_is_mentioned_with_the_ratio() -> None:

@@ -70,10 +70,10 @@ def test_one_of_four_sizes_counts_and_the_report_says_so(report: Report) -> None
     assert note.endswith("not 1000_8, 1000_16, 1000_32.")
 
 
-def test_two_models_of_one_size_differ_by_noise(report: Report) -> None:
+def test_two_models_of_one_size_are_told_apart_on_the_slowest_task_alone(report: Report) -> None:
     assert report.comparison
     (model,) = report.comparison.models
-    assert model.overall["rps"].real is False
+    assert model.overall["rps"].real is None  # cold starts leave the speed of some tasks open
     assert model.same_machine is None
     assert model.by_task["rucos"]["rps"].real is True  # 8.94 and 8.50 with little spread
 

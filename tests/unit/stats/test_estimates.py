@@ -11,6 +11,7 @@ import sys
 from collections.abc import Sequence
 from dataclasses import replace
 from io import StringIO
+from math import inf
 
 import pytest
 from hypothesis import given, settings
@@ -24,7 +25,6 @@ from morocco.logs.samples import Peaks, Sample
 from morocco.stats.estimates import Estimate, IncompleteStats, Stats, estimate
 from morocco.stats.grouping import Clock
 from morocco.stats.render import Format, render, render_table, to_rows
-from morocco.stats.speed import bootstrap_rps
 from morocco.util.text import format_number
 from morocco.util.units import GIB
 from published import PUBLISHED, load_expected, needs_published
@@ -43,6 +43,8 @@ KEYS = [
     "rps_high",
     "gpu_ram_batch",
     "ram",
+    "limit",
+    *(f"{name}_{end}" for name in ("init_time", "gpu_ram", "ram") for end in ("low", "high")),
 ]
 
 times = st.floats(0.5, 100, allow_nan=False)
@@ -199,6 +201,10 @@ def test_a_known_container_gets_its_known_numbers() -> None:
         rps_high=20.0,
         gpu_ram_batch=2.0,
         ram=300 / 1024,
+        limit="runs",
+        **{f"init_time_{end}": 10.0 for end in ("low", "high")},
+        **{f"gpu_ram_{end}": 2.0 for end in ("low", "high")},
+        **{f"ram_{end}": 300 / 1024 for end in ("low", "high")},
     )
 
 
@@ -296,19 +302,11 @@ def test_models_are_never_pooled() -> None:
 # The interval
 
 
-def test_the_interval_is_the_same_every_time() -> None:
-    random.seed(1)
-    first = bootstrap_rps(2000, [10, 11, 12], [100, 110, 120])
-    random.seed(2)
-    assert bootstrap_rps(2000, [10, 11, 12], [100, 110, 120]) == first
-    assert first[0] < 2000 / 99 < first[1]
-
-
-@given(st.permutations([20.1, 21.5, 22.9, 28.4, 30.0, 41.0]))
+@given(st.permutations([30.1, 31.5, 32.9, 38.4, 40.0, 51.0]))
 @settings(max_examples=20, deadline=None)
 def test_the_interval_does_not_depend_on_the_order_of_the_runs(shuffled: list[float]) -> None:
-    ordered = bootstrap_rps(2000, [1, 2.5, 4, 9, 16], sorted(shuffled))
-    assert bootstrap_rps(2000, [16, 1, 9, 2.5, 4], shuffled) == ordered
+    ordered = only(compute(make_logs([1, 2.5, 4, 9, 16], sorted(shuffled))))
+    assert only(compute(make_logs([16, 1, 9, 2.5, 4], shuffled))) == ordered
 
 
 def test_the_interval_does_not_depend_on_other_logs() -> None:
@@ -322,8 +320,10 @@ def test_the_interval_does_not_depend_on_other_logs() -> None:
 def test_the_interval_holds_the_estimate(init: list[float], long: list[float]) -> None:
     found = only(compute(make_logs(init, long)))
     assert found.rps_low is not None
-    assert found.rps_high is not None
-    assert found.rps_low <= found.rps <= found.rps_high
+    assert found.rps_low <= found.rps <= (found.rps_high or inf)
+    assert found.init_time_low is not None
+    assert found.init_time_high is not None
+    assert found.init_time_low <= found.init_time <= found.init_time_high
 
 
 @pytest.mark.parametrize(("init", "long"), [([10.0], [100.0, 110.0]), ([9.0, 10.0], [100.0])])
@@ -332,14 +332,22 @@ def test_one_run_of_either_size_has_no_interval(init: list[float], long: list[fl
     assert (found.rps_low, found.rps_high) == (None, None)
 
 
-def test_the_interval_matches_an_exact_calculation() -> None:
-    # Of two equally likely long runs a resample's median is 20, 22.5 or 25 records a second with
-    # the chances 1/4, 1/2, 1/4: both tails are far above 2.5 %, so the ends are the outer ones.
-    assert bootstrap_rps(2000, [10.0], [90.0, 110.0]) == (20.0, 25.0)
-    # One odd run of five is the median of a resample with a chance of 5.8 %, over 2.5 %; one odd
-    # run of eleven decides far less often.
-    assert bootstrap_rps(2000, [10.0], [110.0] * 4 + [60.0])[1] == 40.0
-    assert bootstrap_rps(2000, [10.0], [110.0] * 10 + [60.0]) == (20.0, 20.0)
+def test_the_interval_is_that_of_the_difference_turned_into_a_speed() -> None:
+    found = only(compute(make_logs([10.0, 10.0, 10.0], [99.0, 100.0, 101.0])))
+    half = 4.3027 / 3**0.5  # t of two degrees of freedom, times the standard error
+    assert found.rps_low == pytest.approx(2000 / (90 + half), rel=1e-4)
+    assert found.rps_high == pytest.approx(2000 / (90 - half), rel=1e-4)
+    assert (found.init_time_low, found.init_time_high) == (10.0, 10.0)
+
+
+@pytest.mark.parametrize(
+    ("init", "long", "limit"),
+    [([9, 10, 11], [100, 100.1], "init"), ([10, 10.1], [99, 100, 101], "runs"), ([10], [99], None)],
+)
+def test_the_runs_that_limit_the_interval_are_named(
+    init: list[float], long: list[float], limit: str | None
+) -> None:
+    assert only(compute(make_logs(init, long))).limit == limit
 
 
 def test_an_interval_without_a_bound_is_null_and_warned_about() -> None:
@@ -595,8 +603,8 @@ def test_csv_reads_back(one_model: Stats) -> None:
 def test_unknown_values_are_empty_in_csv_and_left_out_of_the_table() -> None:
     stats = compute([make_log(INIT, 1, 10.0, gpu_ram=None), make_log(LONG, 1, gpu_ram=None)])
     (row,) = csv.DictReader(StringIO(render(stats, "csv")))
-    unknown = ["gpu_ram", "rps_low", "rps_high", "gpu_ram_batch"]
-    assert [key for key, cell in row.items() if cell == ""] == unknown
+    known = ["task", "rps", "init_time", "input_size", "batch_size", "runs", "init_runs", "ram"]
+    assert [key for key, cell in row.items() if cell != ""] == known
     assert "GPU" not in render_table(stats)
 
 
@@ -609,10 +617,8 @@ def test_what_one_of_several_tasks_lacks_is_a_dash() -> None:
 
 def test_the_table_is_aligned(two_models: Stats) -> None:
     names, units, *lines = render_table(two_models).splitlines()
-    assert (
-        " ".join(names.split()) == "task records batch speed from to init RAM GPU RAM + batch runs"
-    )
-    assert units.split() == ["rec/s"] * 3 + ["s", "GB", "GB", "GB"]
+    assert " ".join(names.split()) == "task records batch speed +- by init RAM GPU RAM + batch runs"
+    assert units.split() == ["rec/s", "%", "s", "GB", "GB", "GB"]
     assert [line.split()[:4] for line in lines] == [
         ["rubert:"],
         ["parus", "2000", "32", "20.0"],
