@@ -68,6 +68,11 @@ def _complete_models(ctx: click.Context, _param: click.Parameter, typed: str) ->
 @click.option("--force", is_flag=True, help="Measure everything again and replace the logs.")
 @click.option("--redo", type=Names(), help="Measure again: parus/1_1_03 and others.")
 @click.option("--repair", is_flag=True, help="Measure again what `check` finds wrong, for a cause.")
+@click.option(
+    "--one-by-one",
+    is_flag=True,
+    help="Finish a model of the file before the next, instead of letting them take turns.",
+)
 @click.option("--dry-run", is_flag=True, help="Only print the plan.")
 @click.option(
     "--no-doctor",

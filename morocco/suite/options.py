@@ -163,6 +163,7 @@ class SuiteOptions:
     repair: bool
     """Whether to measure again all that `check` finds wrong for a cause."""
     no_doctor: bool
+    one_by_one: bool
     parallel: bool
     cluster: str | None
     tls: Mapping[str, str]
@@ -200,6 +201,7 @@ def build_options(
         "redo",
         "repair",
         "no_doctor",
+        "one_by_one",
         "parallel",
         "cluster",
         "quiet",

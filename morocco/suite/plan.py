@@ -6,7 +6,7 @@ Pure functions: options in, jobs out.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from statistics import fmean, median
@@ -125,6 +125,17 @@ def build_blocks(
             )
             blocks.append(Block(warm_up, jobs))
     return blocks
+
+
+def take_turns(blocks: Sequence[Block]) -> Iterator[Job]:
+    """Yield the runs of several models on a task in the order A B, B A, A B ...
+
+    A machine that gets slower, or faster, then does so for all of them alike.
+    """
+    numbers = sorted({job.index or 0 for block in blocks for job in block.jobs})
+    for place, number in enumerate(numbers):
+        for block in blocks if place % 2 == 0 else reversed(blocks):
+            yield from (job for job in block.jobs if job.index == number)
 
 
 class Forecast:

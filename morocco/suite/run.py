@@ -76,6 +76,7 @@ def run_suite(options: SuiteOptions) -> None:
             state.build_forecast(),
             retries=options.retries,
             force=options.force,
+            in_turns=options.cluster is None and not options.one_by_one,
         )
         forward_signals(suite.stop)
         _run(suite, display, options, blocks, state)

@@ -16,7 +16,7 @@ from typing import Any, Protocol
 from morocco.errors import EngineError, Interrupted, MoroccoError, OutputError
 from morocco.suite.display import JobObserver, SuiteDisplay
 from morocco.suite.lanes import Lane, LaneLost
-from morocco.suite.plan import Block, Forecast, Job
+from morocco.suite.plan import Block, Forecast, Job, take_turns
 from morocco.targets.patience import Limits, patience
 from morocco.util.text import align
 from morocco.util.units import Seconds, plural
@@ -31,21 +31,49 @@ _MAX_LOSSES = 3
 
 
 class _Queue:
-    """The runs of a block that no lane has started, and the lanes that are warm or unfit for it."""
+    """The runs of a task that no lane has started, of one model or of several that take turns.
 
-    def __init__(self, block: Block) -> None:
-        self.warm_up = block.warm_up
-        self.waiting = deque(block.jobs)
-        self.warm: set[str] = set()
-        self.unfit: set[str] = set()
-        self._turns = count(1)
+    It knows which lanes are warm for which model, and which are unfit for it.
+    """
+
+    def __init__(self, blocks: Sequence[Block]) -> None:
+        self._warm_ups = {block.warm_up.model: block.warm_up for block in blocks}
+        self._turns = {model: count(1) for model in self._warm_ups}
+        self.waiting = deque(take_turns(blocks))
+        self.warm: set[tuple[str, str]] = set()
+        """Lanes and models, as are the unfit."""
+        self.unfit: set[tuple[str, str]] = set()
+
+    def has_work(self, lane: str) -> bool:
+        return any((lane, job.model) not in self.unfit for job in self.waiting)
 
     def take(self, lane: str) -> Job:
-        """Return the next run for a lane, which is a warm-up of its own at first."""
-        if lane in self.warm:
-            return self.waiting.popleft()
-        self.warm.add(lane)
-        return replace(self.warm_up, turn=next(self._turns))
+        """Return the next run for a lane, or the warm-up of its model if the lane has had none."""
+        job = next(job for job in self.waiting if (lane, job.model) not in self.unfit)
+        if (lane, job.model) in self.warm:
+            self.waiting.remove(job)
+            return job
+        self.warm.add((lane, job.model))
+        return replace(self._warm_ups[job.model], turn=next(self._turns[job.model]))
+
+    def cool(self, lane: str) -> None:
+        """Forget that a lane is warm."""
+        self.warm = {(warm, model) for warm, model in self.warm if warm != lane}
+
+    def skip(self, model: str) -> list[Job]:
+        """Remove the runs of a model and return them; none if another lane is warm for it."""
+        if any(model == of_lane for _, of_lane in self.warm):
+            return []
+        skipped = [job for job in self.waiting if job.model == model]
+        self.waiting = deque(job for job in self.waiting if job.model != model)
+        return skipped
+
+    @property
+    def left(self) -> list[Job]:
+        """The waiting runs, after the warm-ups that they need."""
+        warm = {model for _, model in self.warm}
+        models = dict.fromkeys(job.model for job in self.waiting)
+        return [*(self._warm_ups[model] for model in models if model not in warm), *self.waiting]
 
 
 class Backlog:
@@ -55,8 +83,12 @@ class Backlog:
     lane that would be idle helps with the block that has most runs left, after its own warm-up.
     """
 
-    def __init__(self, blocks: Sequence[Block]) -> None:
-        self._queues = [_Queue(block) for block in blocks]
+    def __init__(self, blocks: Sequence[Block], *, in_turns: bool = False) -> None:
+        """With `in_turns`, the models of a task alternate, on the same lane if possible."""
+        of_task: dict[object, list[Block]] = {}
+        for number, block in enumerate(blocks):
+            of_task.setdefault(block.warm_up.task if in_turns else number, []).append(block)
+        self._queues = [_Queue(several) for several in of_task.values()]
         self._current: dict[str, _Queue] = {}
         self._running: dict[str, Job] = {}
         self._stopped = False
@@ -81,9 +113,9 @@ class Backlog:
 
     def _choose(self, lane: str) -> _Queue | None:
         current = self._current.get(lane)
-        if current is not None and current.waiting and lane not in current.unfit:
+        if current is not None and current.has_work(lane):
             return current
-        waiting = [queue for queue in self._queues if queue.waiting and lane not in queue.unfit]
+        waiting = [queue for queue in self._queues if queue.has_work(lane)]
         fresh = (queue for queue in waiting if not queue.warm)
         return next(fresh, None) or max(waiting, key=lambda q: len(q.waiting), default=None)
 
@@ -97,7 +129,7 @@ class Backlog:
         """Put the job of a lost lane back."""
         with self._changed:
             job, queue = self._running.pop(lane), self._current.pop(lane)
-            queue.warm.discard(lane)
+            queue.cool(lane)
             if job.index is not None:
                 queue.waiting.appendleft(job)
             self._changed.notify_all()
@@ -108,14 +140,10 @@ class Backlog:
         None are removed if another lane works on the block, which then does them.
         """
         with self._changed:
-            queue = self._current[lane]
-            queue.unfit.add(lane)
-            queue.warm.discard(lane)
-            if queue.warm:
-                return []
-            skipped = list(queue.waiting)
-            queue.waiting.clear()
-            return skipped
+            queue, model = self._current[lane], self._running[lane].model
+            queue.unfit.add((lane, model))
+            queue.warm.discard((lane, model))
+            return queue.skip(model)
 
     def stop(self) -> None:
         """Hand out nothing more."""
@@ -129,8 +157,7 @@ class Backlog:
         with self._changed:
             left = list(self._running.values())
             for queue in self._queues:
-                left += [queue.warm_up] if queue.waiting and not queue.warm else []
-                left += queue.waiting
+                left += queue.left
             return left
 
 
@@ -190,8 +217,9 @@ class Suite:
         *,
         retries: int,
         force: bool,
+        in_turns: bool = False,
     ) -> None:
-        self._backlog = Backlog(blocks)
+        self._backlog = Backlog(blocks, in_turns=in_turns)
         self._pool, self._display, self._forecast = pool, display, forecast
         self._retries, self._force = retries, force
         self._events: queue.SimpleQueue[Any] = queue.SimpleQueue()

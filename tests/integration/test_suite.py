@@ -10,6 +10,7 @@ import shutil
 import subprocess
 import sys
 import threading
+from itertools import groupby
 
 import pytest
 from conftest import metronome_process
@@ -237,8 +238,9 @@ def two_models(suite: Suites) -> str:
 def test_a_file_has_several_models_and_sizes_by_task(suite: Suites) -> None:
     run_file(suite, two_models(suite)).succeeds()
     assert suite.done == [
-        *("small/parus/1_1_01", "small/parus/20_2_01", "small/rcb/1_1_01", "small/rcb/20_4_01"),
+        *("small/parus/1_1_01", "small/parus/20_2_01"),
         *("large/parus/1_1_01", "large/parus/10_2_01"),
+        *("small/rcb/1_1_01", "small/rcb/20_4_01"),
     ]
     assert read_record(suite.log("large/parus/10_2_01"))["arguments"]["rate"] == 20
 
@@ -261,6 +263,19 @@ def test_the_command_line_takes_precedence_over_the_file(suite: Suites) -> None:
         *("large/terra/1_1_01", "large/terra/5_4_01", "large/terra/1_1_02", "large/terra/5_4_02"),
     ]
     assert read_record(suite.log("large/terra/5_4_01"))["arguments"]["rate"] == 10
+
+
+@pytest.mark.parametrize(
+    ("options", "order"), [((), ["small", "large"] * 2), (("--one-by-one",), ["small", "large"])]
+)
+def test_models_take_turns_unless_they_are_to_come_one_by_one(
+    options: tuple[str, ...], order: list[str], suite: Suites
+) -> None:
+    content = two_models(suite)
+    tasks = ("--tasks", "terra", "--repeats", 3, "--input-size", 5)
+    run_file(suite, content, *tasks, *options).succeeds()
+    models = [name.partition("/")[0] for name in suite.done]
+    assert [model for model, _ in groupby(models)] == order
 
 
 def test_with_a_file_a_lone_folder_is_the_data(suite: Suites) -> None:

@@ -90,6 +90,57 @@ def test_skipping_removes_the_rest_of_the_block_alone() -> None:
     assert take(backlog) is None
 
 
+# Several models
+
+
+def test_models_take_turns_on_a_task_each_after_its_warm_up() -> None:
+    blocks = [make_block(task, 3, model) for model in "AB" for task in ("parus", "rcb")]
+    backlog = Backlog(blocks, in_turns=True)
+    order = [f"{job.model} {job.path.stem}" for job in take_all(backlog) if job.task == "parus"]
+    assert order == [
+        *("A warm-up", "A 1_1_01", "A 20_4_01", "B warm-up", "B 1_1_01", "B 20_4_01"),
+        *("B 1_1_02", "B 20_4_02", "A 1_1_02", "A 20_4_02"),
+        *("A 1_1_03", "A 20_4_03", "B 1_1_03", "B 20_4_03"),
+    ]
+
+
+def test_a_task_is_finished_before_the_next_whoever_takes_turns() -> None:
+    blocks = [make_block(task, 2, model) for model in "AB" for task in ("parus", "rcb")]
+    tasks = [job.task for job in take_all(Backlog(blocks, in_turns=True))]
+    assert [task for task, _ in itertools.groupby(tasks)] == ["parus", "rcb"]
+
+
+def test_one_model_comes_after_the_other_without_turns() -> None:
+    blocks = [make_block(task, 2, model) for model in "AB" for task in ("parus", "rcb")]
+    models = [job.model for job in take_all(Backlog(blocks))]
+    assert [model for model, _ in itertools.groupby(models)] == ["A", "B"]
+
+
+def test_a_model_that_cannot_warm_up_leaves_the_turns_to_the_other() -> None:
+    backlog = Backlog([make_block(model=model) for model in "AB"], in_turns=True)
+    assert take(backlog) == "A/parus/warm-up"
+    skipped = backlog.skip_block("a")
+    backlog.finish("a")
+    assert {job.model for job in skipped} == {"A"}
+    assert {job.model for job in take_all(backlog)} == {"B"}
+
+
+def test_what_is_left_of_several_models_counts_the_warm_up_of_each() -> None:
+    backlog = Backlog([make_block(model=model) for model in "AB"], in_turns=True)
+    assert sum(job.index is None for job in backlog.left) == 2
+    do(backlog, 1)
+    assert sum(job.index is None for job in backlog.left) == 1
+
+
+def take_all(backlog: Backlog) -> list[Job]:
+    """Let one lane do everything."""
+    jobs = []
+    while (job := backlog.take("a")) is not None:
+        jobs.append(job)
+        backlog.finish("a")
+    return jobs
+
+
 # Several lanes
 
 
@@ -132,12 +183,16 @@ def test_an_idle_lane_helps_where_most_is_left() -> None:
 @given(
     st.lists(st.integers(1, 3), min_size=1, max_size=4),
     st.lists(st.integers(0, 3), min_size=1, max_size=60),
+    st.booleans(),
 )
 def test_whatever_lane_is_quick_every_run_is_done_once_and_warm(
-    repeats: Sequence[int], turns: Sequence[int]
+    repeats: Sequence[int], turns: Sequence[int], in_turns: bool
 ) -> None:
-    blocks = [make_block(f"task{number}", count) for number, count in enumerate(repeats)]
-    backlog, warm = Backlog(blocks), set[tuple[str, str]]()
+    blocks = [
+        make_block(f"task{number // 2}", count, f"model{number % 2}")
+        for number, count in enumerate(repeats)
+    ]
+    backlog, warm = Backlog(blocks, in_turns=in_turns), set[tuple[str, str, str]]()
     current: dict[str, Job] = {}
     waiting = [job for block in blocks for job in block.jobs]
     for turn in itertools.chain(turns, itertools.cycle(range(4))):
@@ -152,9 +207,9 @@ def test_whatever_lane_is_quick_every_run_is_done_once_and_warm(
             assert job is not None
             current[lane] = job
             if job.index is None:
-                warm.add((lane, job.task))
+                warm.add((lane, job.model, job.task))
             else:
-                assert (lane, job.task) in warm
+                assert (lane, job.model, job.task) in warm
                 waiting.remove(job)  # which it could not be twice
     assert {*labels(backlog.left)} == {job.label for job in current.values()}
 
