@@ -22,7 +22,14 @@ _SHRINKAGE = (1.0, 0.7, 0.4, 0.25)
 _MAX_LINEAR_RATIO = 10
 """Values further apart are hard to tell apart on a linear axis."""
 
-Merits = tuple[float, float, tuple[float, float]]
+_SPAN = 4
+"""Widths of the widest interval that an axis shows at least, so that noise looks like noise."""
+_SAME_MEMORY = 0.01
+"""Memory that differs by less is the same for any purpose."""
+_ANY_GPU = 1e9
+"""GB; more than any model without a GPU needs."""
+
+Interval = tuple[float, float]
 MeasureLabel = Callable[["Point"], tuple[float, float]]
 """Returns the width and height of the label of a model."""
 
@@ -41,33 +48,54 @@ class Point:
     """Which of the two `memory` is."""
     partial: bool = False
     """Whether tasks are missing, so that its speed is not comparable."""
+    speed_bounds: tuple[float, float] | None = None
+    """The interval of `speed`; None where it is not known."""
 
     @property
-    def merits(self) -> Merits | None:
-        """Speed, score and how little it needs; None where it is not comparable.
+    def is_comparable(self) -> bool:
+        return self.speed is not None and self.score is not None and not self.partial
+
+    @property
+    def merits(self) -> tuple[Interval, Interval, Interval]:
+        """Speed, score and how little it needs, each from the worst to the best that it may be.
 
         No GPU needs less than any GPU, and unknown memory counts as the most.
         """
-        if self.speed is None or self.score is None or self.partial:
-            return None
-        need = (2.0, inf) if self.memory is None else (float(self.on_gpu), self.memory)
-        return self.speed, self.score, (-need[0], -need[1])
+        speed, score = self.speed or 0.0, self.score or 0.0
+        if self.memory is None:
+            need = inf, inf
+        else:
+            kind = _ANY_GPU if self.on_gpu else 0.0
+            margin = self.memory * _SAME_MEMORY / 2
+            need = kind + self.memory - margin, kind + self.memory + margin
+        return self.speed_bounds or (speed, speed), (score, score), (-need[1], -need[0])
 
 
 def find_front(points: Sequence[Point]) -> list[bool]:
-    """Tell for each point whether no other is at least as good in all merits and better in one."""
-    merits = [point.merits for point in points]
-    known = [mine for mine in merits if mine]
-    return [mine is not None and not any(_beats(other, mine) for other in known) for mine in merits]
+    """Tell for each point whether no other is really better in one merit and really worse in none.
+
+    Models that differ by noise alone do not push one another off the front.
+    """
+    known = [point.merits for point in points if point.is_comparable]
+    return [
+        point.is_comparable and not any(_beats(other, point.merits) for other in known)
+        for point in points
+    ]
 
 
-def _beats(one: Merits, other: Merits) -> bool:
-    return one != other and one[0] >= other[0] and one[1] >= other[1] and one[2] >= other[2]
+def _beats(one: Sequence[Interval], other: Sequence[Interval]) -> bool:
+    better = any(mine[0] > its[1] for mine, its in zip(one, other, strict=True))
+    worse = any(mine[1] < its[0] for mine, its in zip(one, other, strict=True))
+    return better and not worse
 
 
 def find_edge(points: Sequence[Point]) -> list[int]:
     """Return which points have the best score at their speed or faster, the slowest first."""
-    merits = {number: point.merits[:2] for number, point in enumerate(points) if point.merits}
+    merits = {
+        number: (point.speed or 0.0, point.score or 0.0)
+        for number, point in enumerate(points)
+        if point.is_comparable
+    }
     edge: list[int] = []
     for number in sorted(merits, key=merits.__getitem__, reverse=True):
         if not edge or merits[number][1] > merits[edge[-1]][1]:
@@ -91,12 +119,18 @@ class Axis:
         return (value - low) / (high - low)
 
 
-def fit_axis(values: Sequence[float], padding: float, *, may_bend: bool = False) -> Axis:
+def fit_axis(
+    values: Sequence[float], padding: float, *, may_bend: bool = False, least: float = 0.0
+) -> Axis:
     """Return an axis on which all `values` are at least `padding` (below 0.5) from both ends.
 
-    It is logarithmic if it may bend and the values span more than a factor of ten.
+    It is logarithmic if it may bend and the values span more than a factor of ten. It spans at
+    least `least`.
     """
     low, high = min(values), max(values)
+    if high - low < least:
+        missing = (least - (high - low)) / 2
+        low, high = low - missing, high + missing
     logarithmic = may_bend and low > 0 and high / low > _MAX_LINEAR_RATIO
     if logarithmic:
         low, high = log(low), log(high)
@@ -116,6 +150,8 @@ class Disc:
     circle: Circle
     on_front: bool
     label: Label
+    whisker: tuple[float, float] | None
+    """The ends of the interval of the speed, across."""
 
 
 @dataclass(frozen=True)
@@ -167,7 +203,11 @@ def _arrange(
     ]
     speeds, scores = [point.speed or 0 for point in points], [point.score or 0 for point in points]
     room = max(radii) + _MARGIN
-    x, y = fit_axis(speeds, room / width, may_bend=True), fit_axis(scores, room / height)
+    bounds = [point.speed_bounds for point in points if point.speed_bounds]
+    ends = [*speeds, *(end for interval in bounds for end in interval)]
+    widest = max((high - low for low, high in bounds), default=0.0)
+    x = fit_axis(ends, room / width, may_bend=True, least=_SPAN * widest)
+    y = fit_axis(scores, room / height)
     centres = [
         (x.place(speed) * width, y.place(score) * height)
         for speed, score in zip(speeds, scores, strict=True)
@@ -181,7 +221,7 @@ def _arrange(
     lines = [Line(*start, *end) for start, end in pairwise(edge)]
     placing = place_labels(Scene(outlines, area, lines), sizes)
     discs = [
-        Disc(point, Circle(*centre, radius), on_front, label)
+        Disc(point, Circle(*centre, radius), on_front, label, _place(point.speed_bounds, x, width))
         for point, centre, radius, on_front, label in zip(
             points, centres, radii, front, placing.labels, strict=True
         )
@@ -189,6 +229,10 @@ def _arrange(
     discs.sort(key=lambda disc: -disc.circle.radius)
     key = tuple((memory, scale * sqrt(memory)) for memory in choose_key(points))
     return Chart(x, y, tuple(discs), edge, key), placing.fits
+
+
+def _place(bounds: Interval | None, axis: Axis, width: float) -> Interval | None:
+    return bounds and (axis.place(bounds[0]) * width, axis.place(bounds[1]) * width)
 
 
 def _build_stairs(spots: Sequence[tuple[float, float]]) -> tuple[tuple[float, float], ...]:

@@ -146,6 +146,8 @@ def _draw_disc(sheet: Axes, disc: Disc) -> None:
     x, y, radius = disc.circle
     sheet.add_patch(Circle((x, y), radius, fc="white", lw=0, zorder=1.6))  # hides the grid
     sheet.add_patch(Circle((x, y), radius, zorder=2, **_fill(disc.point)))
+    if disc.whisker:
+        sheet.plot(disc.whisker, (y, y), color=INK, lw=0.8, zorder=2.2)
     if disc.point.partial:
         sheet.add_patch(Circle((x, y), radius, zorder=2.1, **_DOTTED))
     if disc.on_front:
@@ -154,6 +156,7 @@ def _draw_disc(sheet: Axes, disc: Disc) -> None:
 
 _RINGED: dict[str, Any] = {"fill": False, "ec": INK, "lw": 1.4}
 _DOTTED: dict[str, Any] = {"fill": False, "ec": INK, "lw": 1.2, "ls": ":"}
+_WHISKER: dict[str, Any] = {}
 _UNKNOWN: dict[str, Any] = {"fc": "white", "ec": GREY}
 
 
@@ -216,6 +219,8 @@ def _list_entries(points: Sequence[Point]) -> Iterator[tuple[str, dict[str, Any]
     if any(point.partial for point in points):
         yield "tasks missing, speed not comparable", _DOTTED
     yield "Pareto front: beaten by no other model", _RINGED
+    if any(point.speed_bounds for point in points):
+        yield "95 % interval of the speed", _WHISKER
     if len(find_edge(points)) > 1:
         yield "best score at this speed or faster", None
 
@@ -223,7 +228,9 @@ def _list_entries(points: Sequence[Point]) -> Iterator[tuple[str, dict[str, Any]
 def _draw_entry(sheet: Axes, text: str, style: dict[str, Any] | None, x: float, y: float) -> None:
     from matplotlib.patches import Circle
 
-    if style is None:
+    if style is _WHISKER:
+        sheet.plot((x - 1, x + 11), (y, y), color=INK, lw=0.8)
+    elif style is None:
         sheet.plot((x - 1, x + 11), (y, y), **_DASHES)
     else:
         sheet.add_patch(Circle((x + 5, y), 4.5, **style))

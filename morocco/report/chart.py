@@ -89,6 +89,7 @@ def _build_point(model: ModelSummary, score: float | None) -> Point:
         ram if gpu_ram is None else gpu_ram,
         on_gpu=gpu_ram is not None,
         partial=bool(model.means["rps"].missing),
+        speed_bounds=model.means["rps"].bounds,
     )
 
 
