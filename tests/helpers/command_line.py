@@ -26,14 +26,14 @@ def run(
     """Run morocco, or another program, to its end."""
     env = without_settings() | env
     if program is None and stdout == subprocess.PIPE:
-        return run_forked("morocco", *args, env=env, timeout=60)
+        return run_forked("morocco", *args, env=env, timeout=100)
     return subprocess.run(
         [*(program or MODULE), *args],
         stdout=stdout,
         stderr=subprocess.PIPE,
         text=True,
         check=False,
-        timeout=60,
+        timeout=100,
         env=env,
     )
 

@@ -20,7 +20,7 @@ from forked import run_forked
 
 METRONOME = Path(__file__).with_name("metronome") / "metronome.py"
 KEYS = ["timestamp", "cpu_usage", "ram", "gpu_usage", "gpu_ram"]
-TIMEOUT = 60
+TIMEOUT = 100
 """Seconds after which anything here counts as hanging."""
 
 _READERS = ("check", "pack", "report", "score", "stats")

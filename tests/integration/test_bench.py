@@ -368,7 +368,7 @@ def test_two_runs_do_not_write_the_same_log(bench: Bench, log: Path) -> None:
 
 def test_two_runs_do_not_write_the_same_predictions(bench: Bench, tmp_path: Path) -> None:
     kept = tmp_path / "kept.jsonl"
-    with bench.start(metronome_process("--hang 1"), "--predictions", kept) as first:
+    with bench.start(metronome_process("--hang 5"), "--predictions", kept) as first:
         until(lambda: Path(f"{kept}.part").exists())
         error = bench(metronome_process(""), "--predictions", kept, size=7).fails(3)
         assert f"Another run is writing {kept}" in error
