@@ -233,7 +233,7 @@ def test_a_container_that_ends_at_once_is_measured_too(
     finished = bench(command_image("echo", "{}"), "-o", log, "--raw-output").succeeds()
     (warning,) = finished.warnings
     assert warning.startswith("1 prediction for 100 records")
-    assert 0 <= read_record(log)["run_time"] < 1
+    assert 0 <= read_record(log)["run_time"] < 5
     assert len(read_log(log)) == 2
 
 

@@ -132,7 +132,7 @@ def test_a_container_of_an_ordinary_user_is_measured(user: User) -> None:
     assert code == 0, told
     record = read_record(log)
     assert record["target"]["engine"].startswith("Podman Engine ")
-    assert 1.5 < run_time(read_log(log)) < 3
+    assert 1.5 < run_time(read_log(log)) < 10
     assert record["predictions"]["count"] == 100
     assert record["peaks"]["ram"] > 30_000_000
     assert record["peaks"]["ram_source"] in ("cgroup", "pss")
