@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from math import exp, log
 from statistics import fmean
@@ -70,8 +70,10 @@ def build_report(submission: Submission, settings: ReportSettings) -> Report:
         for model in models
     }
     baseline = _resolve_baseline(settings, by_model, machines)
+    summaries = [_summarise(model, by_model, machines[model], settings) for model in models]
+    ranks = rank_models(summaries, by_model, settings.without)
     report = Report(
-        models=tuple(_summarise(model, by_model, machines[model], settings) for model in models),
+        models=tuple(replace(model, rank=ranks.get(model.name)) for model in summaries),
         tasks=tasks,
         cells=cells,
         without=tuple(task for task in settings.without if task in tasks),
@@ -134,6 +136,31 @@ def compute_mean(values: Mapping[str, float | None]) -> Mean:
         tuple(known),
         tuple(task for task in values if task not in known),
     )
+
+
+def rank_models(
+    models: Sequence[ModelSummary], cells: Cells, without: Sequence[str]
+) -> dict[str, int]:
+    """Return the place of each model by speed; those that cannot be told apart share a place.
+
+    A model shares the place of the first above it from which no difference is shown. Those that
+    lack tasks have none.
+    """
+    speeds = {model.name: model.means["rps"] for model in models}
+    whole = {
+        name: mean.geometric for name, mean in speeds.items() if mean.geometric and not mean.missing
+    }
+    ranks: dict[str, int] = {}
+    head = ""
+    for place, name in enumerate(sorted(whole, key=lambda name: -whole[name]), start=1):
+        if head:
+            readings = _get_readings(name, cells), _get_readings(head, cells)
+            ratio = compare_tasks(*readings, without)[0].get("rps")
+        if head and not (ratio and ratio.real):
+            ranks[name] = ranks[head]
+        else:
+            head, ranks[name] = name, place
+    return ranks
 
 
 def _bound_mean(metric: Metric, mean: Mean, cells: Mapping[str, Cell]) -> Mean:

@@ -162,6 +162,8 @@ class ModelSummary:
     """Price of an hour / weighted score; None where either is not known."""
     machines: Mapping[str, str]
     """Descriptions by fingerprint; empty where there are no records."""
+    rank: int | None = None
+    """By speed, from 1; models that cannot be told apart share one. None if tasks are missing."""
 
 
 @dataclass(frozen=True)

@@ -100,6 +100,7 @@ def _build_overview(report: Report) -> Table:
     """Return one row per model; columns in which no model has a value are left out."""
     models, metrics = report.models, report.metrics()
     columns = {
+        **_build_ranks(models),
         _build_heading("Score"): [_build_score(model.score) for model in models],
         **{
             _build_title(metric): [_build_mean(report, model, metric) for model in models]
@@ -116,6 +117,15 @@ def _build_overview(report: Report) -> Table:
     if any(_is_partial(model.means[metric]) for model in models for metric in metrics):
         caption += "; * some tasks are missing, so do not compare this mean"
     return Table("overview", "Means", f"{caption}.", (_build_heading("Model"), *shown), rows)
+
+
+def _build_ranks(models: Sequence[ModelSummary]) -> dict[TableCell, list[TableCell]]:
+    """Return the column of the ranks; none where there is nothing to compare."""
+    if sum(model.rank is not None for model in models) < 2:
+        return {}
+    ranks = (model.rank for model in models)
+    cells = [TableCell(DASH) if rank is None else TableCell(str(rank), rank) for rank in ranks]
+    return {_build_heading("Rank"): cells}
 
 
 def _build_task_tables(report: Report) -> Iterator[Table]:

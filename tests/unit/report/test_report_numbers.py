@@ -15,9 +15,19 @@ from morocco.report.build import (
     compute_cost,
     compute_mean,
     compute_weighted_score,
+    rank_models,
 )
 from morocco.report.comparison import COMPARED, compare_tasks, compute_metric, compute_spread
-from morocco.report.model import Cell, Metric, ModelRatios, Ratio, Readings
+from morocco.report.model import (
+    Cell,
+    Mean,
+    Metric,
+    ModelRatios,
+    ModelSummary,
+    Ratio,
+    Readings,
+    WeightedScore,
+)
 from morocco.report.tables import describe_ratio, format_ratio, summarise_ratios
 from morocco.stats.estimates import Estimate
 
@@ -300,3 +310,30 @@ def test_another_machine_is_mentioned_with_the_ratio() -> None:
         "; but on another machine."
     )
     assert summarise_ratios(ModelRatios("m", {}, {}, None)) == ""
+
+
+# Ranks
+
+
+def rank(**run_times: tuple[float, ...]) -> dict[str, int]:
+    """Return the ranks of models with a start-up of 10 seconds, by their run times."""
+    cells, summaries = {}, []
+    for name, times in run_times.items():
+        readings = make_readings(long=times)
+        cells[name] = {"parus": Cell(name, "parus", readings=readings)}
+        means: dict[Metric, Mean] = {
+            "rps": compute_mean({"parus": compute_metric("rps", readings)})
+        }
+        nothing = WeightedScore(None, None, {}, {})
+        summaries.append(ModelSummary(name, None, means, nothing, None, {}))
+    return rank_models(summaries, cells, ())
+
+
+def test_models_rank_by_speed() -> None:
+    ranks = rank(slow=(59.9, 60.0, 60.1), fast=(29.9, 30.0, 30.1), medium=(44.9, 45.0, 45.1))
+    assert ranks == {"fast": 1, "medium": 2, "slow": 3}
+
+
+def test_models_that_cannot_be_told_apart_share_a_rank() -> None:
+    ranks = rank(a=(29.0, 30.0, 31.0), b=(29.5, 30.5, 31.5), c=(59.0, 60.0, 61.0))
+    assert ranks == {"a": 1, "b": 1, "c": 3}
