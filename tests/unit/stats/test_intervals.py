@@ -55,6 +55,7 @@ def covers_as_it_should(share: float) -> bool:
     return 0.925 <= share <= 0.985
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("condition", USUAL, ids=lambda condition: condition.name)
 @pytest.mark.parametrize("runs", [3, 5, 10])
 def test_the_interval_of_a_speed_holds_the_truth_as_often_as_it_says(
@@ -64,6 +65,7 @@ def test_the_interval_of_a_speed_holds_the_truth_as_often_as_it_says(
     assert covers_as_it_should(share)
 
 
+@pytest.mark.slow
 def test_a_bootstrap_of_medians_would_not_pass() -> None:
     share, _ = measure_coverage(USUAL[1], 3, 300, bootstrap)
     assert not covers_as_it_should(share)
@@ -118,6 +120,7 @@ def test_several_differences_are_judged_together() -> None:
     assert different() == []
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("tasks", [1, 9])
 def test_equal_models_are_seldom_told_apart(tasks: int) -> None:
     assert measure_alarms(USUAL[2], 5, 400, sees_any, tasks) <= 0.08
