@@ -34,6 +34,8 @@ BASE = "python:3.11-slim"
 LABEL = "morocco.tests"
 _SESSION = uuid.uuid4().hex
 """Keeps the images of one process of the tests apart from those of another."""
+_RUN = os.environ.setdefault("TESTS_RUN", uuid.uuid4().hex)
+"""The same in all processes that pytest-xdist starts."""
 QUICK = "--rate 2000"
 """The default arguments of a metronome."""
 
@@ -133,7 +135,7 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
     address = os.environ.get("TEST_PODMAN_HOST")
     if address and not hasattr(session.config, "workerinput"):
         with closing(DockerClient(address)) as client:
-            for image in client.images.list(filters={"label": LABEL}):
+            for image in client.images.list(filters={"label": f"{LABEL}.run={_RUN}"}):
                 client.images.remove(str(image.id), force=True)
 
 
@@ -168,7 +170,7 @@ def build_image(engine: DockerClient, engine_name: str, built_images: Built) -> 
                 fileobj=_context(dockerfile),
                 custom_context=True,
                 buildargs=arguments,
-                labels={LABEL: _SESSION},
+                labels={LABEL: _SESSION, f"{LABEL}.run": _RUN},
                 rm=True,
                 forcerm=True,
             )

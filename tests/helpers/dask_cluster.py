@@ -105,7 +105,10 @@ class DaskCluster:
             raise
         return self
 
-    def __exit__(self, *_: object) -> None:
+    def __exit__(self, error: type[BaseException] | None = None, *_: object) -> None:
+        if error:  # pytest shows what a failed test has printed
+            for log in sorted(self._folder.glob("*.log")):
+                print(f"{log.name}:\n{log.read_text(errors='replace')}")  # noqa: T201
         variable = f"{_MARK}={self._mark}"
         for process in self._processes:
             process.kill()
