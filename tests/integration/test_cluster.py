@@ -168,7 +168,7 @@ def test_two_workers_share_the_runs_of_a_suite(
     cluster: DaskCluster,
     suite: Suite,
 ) -> None:
-    target = two_images("--start-up 1")
+    target = two_images("--start-up 1.1")  # an image of its own, which goes with its tags
     finished = suite(cluster, target, "--tasks", "parus,terra", "--repeats", 2).succeeds()
     names = [f"{size}_{n:02}" for size in ("100_32", "1_1") for n in (1, 2)]
     expected = [f"{task}/{name}.json{end}" for task in TASKS for name in names for end in ("", "l")]

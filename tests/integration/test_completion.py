@@ -16,7 +16,7 @@ from command_line import complete
 def name(docker_engine: DockerClient, metronome_image: Metronome) -> Iterator[str]:
     """Tag an image for two tasks, and once for none; return what the three names begin with."""
     prefix = f"completion-{uuid.uuid4().hex}"
-    image = docker_engine.images.get(metronome_image(""))
+    image = docker_engine.images.get(metronome_image("--say completion"))  # it goes with its tags
     tags = [f"{prefix}-parus", f"{prefix}-terra:v2", f"{prefix}-parushin"]
     for tag in tags:
         image.tag(tag)
