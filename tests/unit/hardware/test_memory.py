@@ -8,6 +8,7 @@ import subprocess
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from itertools import count
 from pathlib import Path
 
 import pytest
@@ -15,6 +16,7 @@ import pytest
 from morocco.hardware import memory
 from morocco.hardware.cgroup import GroupMemory, MemoryGroup
 from morocco.hardware.memory import Resident, Share, SharedMemory, TargetMemory
+from runs import until
 
 MIB = 2**20
 ME = os.getpid()
@@ -117,15 +119,20 @@ def test_the_pages_of_forks_count_once() -> None:
     held = bytearray(os.urandom(MIB)) * 100
     size = len(held)
     with children(4) as pids:
-        measured = TargetMemory()
-        for moment in range(3):
-            ram = measured.read([ME, *pids], moment)
-        shares = [memory.read_share(pid) for pid in (ME, *pids)]
-    assert ram == pytest.approx(sum(share.pss for share in shares if share), rel=0.02)
+        measured, moments = TargetMemory(), count()
+
+        def read_twice() -> tuple[int, int]:
+            """Return the memory as it is measured, and as the kernel tells it a moment later."""
+            ram = measured.read([ME, *pids], next(moments))
+            shares = [memory.read_share(pid) for pid in (ME, *pids)]
+            return ram or 0, sum(share.pss for share in shares if share)
+
+        # The forks may still be starting.
+        ram = until(lambda: next((a for a, b in [read_twice()] if abs(a - b) < 0.02 * b), 0))
     assert before
     assert size < (ram or 0) < before.pss + 2 * size
     assert measured.source == "pss"
-    assert measured.peak == pytest.approx(ram, rel=0.02)
+    assert (measured.peak or 0) >= 0.98 * ram
 
 
 def test_growth_is_followed_between_two_readings_of_pss() -> None:
