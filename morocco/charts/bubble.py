@@ -218,12 +218,15 @@ def _arrange(
         Circle(*centre, radius + RING * on_front)
         for centre, radius, on_front in zip(centres, radii, front, strict=True)
     ]
+    whiskers = [_place(point.speed_bounds, x, width) for point in points]
     lines = [Line(*start, *end) for start, end in pairwise(edge)]
+    for ends_across, (_, up) in zip(whiskers, centres, strict=True):
+        lines += [Line(ends_across[0], up, ends_across[1], up)] if ends_across else []
     placing = place_labels(Scene(outlines, area, lines), sizes)
     discs = [
-        Disc(point, Circle(*centre, radius), on_front, label, _place(point.speed_bounds, x, width))
-        for point, centre, radius, on_front, label in zip(
-            points, centres, radii, front, placing.labels, strict=True
+        Disc(point, Circle(*centre, radius), front[number], placing.labels[number], whisker)
+        for number, (point, centre, radius, whisker) in enumerate(
+            zip(points, centres, radii, whiskers, strict=True)
         )
     ]
     discs.sort(key=lambda disc: -disc.circle.radius)
