@@ -17,7 +17,7 @@ from morocco.logs.discovery import Collection, collect_logs
 from morocco.logs.record import RunRecord
 from morocco.logs.submission import load_submission
 from morocco.score.answers import Source
-from morocco.score.score import NINE, Score, Scores, TaskMetrics, score_folder, score_task
+from morocco.score.score import Score, Scores, read_metrics, score_folder, score_task
 from morocco.stats.estimates import Stats
 from morocco.stats.estimates import estimate as estimate_logs
 
@@ -167,11 +167,7 @@ def score_predictions(
     >>> morocco.score_predictions("parus", "predictions/parus.jsonl", "data/public").value
     """
     sources = _to_source(predictions), _to_source(gold)
-    return score_task(task, *sources, missing, _read_metrics(profile))
-
-
-def _read_metrics(profile: AnyPath | None) -> TaskMetrics:
-    return NINE if profile is None else read_profile(Path(profile)).list_metrics()
+    return score_task(task, *sources, missing, read_metrics(profile))
 
 
 def _to_source(given: AnyPath | Iterable[Mapping[str, Any]]) -> Source:
@@ -191,7 +187,7 @@ def score_folders(
 
     >>> {score.task: score.value for score in morocco.score_folders("predictions", "data").scores}
     """
-    return score_folder(Path(predictions), Path(gold), missing, _read_metrics(profile))
+    return score_folder(Path(predictions), Path(gold), missing, read_metrics(profile))
 
 
 def check_submission(*paths: AnyPath, profile: AnyPath | None = None) -> CheckResult:

@@ -11,7 +11,7 @@ from morocco.tasks import complete_task
 from morocco.util.params import FILE, print_text, warn
 
 if TYPE_CHECKING:
-    from morocco.score.score import Score, Scores, TaskMetrics
+    from morocco.score.score import Score, Scores
 
 
 def _complete_names(
@@ -52,17 +52,13 @@ def score(names: tuple[str, ...], missing: Any, profile: Path | None, form: Any)
     morocco score predictions data/public --format table
     """
     from morocco.score.render import render
-    from morocco.score.score import NINE, score_folder, score_task
+    from morocco.score.score import read_metrics, score_folder, score_task
 
     if len(names) not in (2, 3):
         raise click.UsageError("Give TASK PREDICTIONS GOLD, or PREDICTIONS_DIR GOLD_DIR.")
     *task, predictions, gold = names
     paths = Path(predictions), Path(gold)
-    tasks: TaskMetrics = NINE
-    if profile is not None:
-        from morocco.check.profile import read_profile
-
-        tasks = read_profile(profile).list_metrics()
+    tasks = read_metrics(profile)
     result: Score | Scores = (
         score_task(task[0], *paths, missing, tasks)
         if task

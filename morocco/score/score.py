@@ -28,6 +28,15 @@ TaskMetrics = Mapping[str, OwnMetric | None]
 NINE: TaskMetrics = dict.fromkeys(TASKS)
 
 
+def read_metrics(profile: str | Path | None) -> TaskMetrics:
+    """Return the tasks of a profile and how they are scored; the nine without one."""
+    if profile is None:
+        return NINE
+    from morocco.check.profile import read_profile
+
+    return read_profile(Path(profile)).list_metrics()
+
+
 @dataclass(frozen=True)
 class Score:
     """How good the predictions of a task are."""

@@ -5,19 +5,23 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterator
 from pathlib import Path
-from random import Random
-from statistics import fmean, median
+from statistics import fmean
 
 from figures import Figure
 from morocco.report.comparison import compare_tasks
 from morocco.report.model import Readings
-from morocco.stats.speed import bound_speed, compute_rps
-from simulated_suites import Condition, list_conditions, measure_alarms, measure_coverage
+from simulated_suites import (
+    Condition,
+    bootstrap,
+    bound,
+    list_conditions,
+    measure_alarms,
+    measure_coverage,
+)
 
 _RUNS = (3, 4, 5, 7, 10)
 _TRIALS = 2500
 _BOOTSTRAP_TRIALS = 100
-_RESAMPLES = 400
 _TASKS = 9
 Pairs = list[tuple[Readings, Readings]]
 
@@ -41,30 +45,7 @@ def measure_intervals(_: Path) -> Iterator[Figure]:
 
 
 def _cover(condition: Condition) -> list[tuple[float, float]]:
-    return [measure_coverage(condition, runs, _TRIALS, _bound) for runs in _RUNS]
-
-
-def _bound(readings: Readings) -> tuple[float, float]:
-    init, long = sorted(readings.init_times), sorted(readings.run_times)
-    rps = compute_rps(readings.input_size, median(init), long)
-    found = bound_speed(readings.input_size, init, long, rps)
-    assert found is not None
-    return found
-
-
-def _bootstrap(readings: Readings) -> tuple[float, float]:
-    """The interval of earlier versions: percentiles of resampled medians."""
-    random = Random(1)
-    speeds = sorted(
-        readings.input_size
-        / (
-            median(random.choices(readings.run_times, k=len(readings.run_times)))
-            - median(random.choices(readings.init_times, k=len(readings.init_times)))
-        )
-        for _ in range(_RESAMPLES)
-    )
-    tail = _RESAMPLES * 25 // 1000
-    return speeds[tail - 1], speeds[-tail]
+    return [measure_coverage(condition, runs, _TRIALS, bound) for runs in _RUNS]
 
 
 def _print(covered: dict[Condition, list[tuple[float, float]]]) -> None:
@@ -88,8 +69,8 @@ def _compare_widths(conditions: list[Condition]) -> Figure:
     ratios = []
     for condition in conditions:
         for runs in _RUNS[2:]:
-            _, width = measure_coverage(condition, runs, _BOOTSTRAP_TRIALS, _bound)
-            _, before = measure_coverage(condition, runs, _BOOTSTRAP_TRIALS, _bootstrap)
+            _, width = measure_coverage(condition, runs, _BOOTSTRAP_TRIALS, bound)
+            _, before = measure_coverage(condition, runs, _BOOTSTRAP_TRIALS, bootstrap)
             ratios.append(width / before)
     return Figure(
         "their width from 5 runs on, against a bootstrap of medians (normal noise)",

@@ -5,14 +5,17 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from random import Random
+from statistics import median
 
 from morocco.report.model import Readings
+from morocco.stats.speed import bound_speed, compute_rps
 
 WORK, START_UP = 40.0, 20.0
 """Seconds that a run takes without noise, the start-up apart."""
 NOISE = 0.4
 """Seconds; a run time differs by such an amount: 1 % of the work."""
 RECORDS = 1000
+_RESAMPLES = 400
 
 Draw = Callable[[Random], float]
 
@@ -80,6 +83,30 @@ def list_conditions() -> Iterator[Condition]:
 
 Interval = Callable[[Readings], tuple[float, float]]
 """Computes the interval of a speed."""
+
+
+def bound(readings: Readings) -> tuple[float, float]:
+    """Compute the interval that `stats` does."""
+    init, long = sorted(readings.init_times), sorted(readings.run_times)
+    rps = compute_rps(readings.input_size, median(init), long)
+    found = bound_speed(readings.input_size, init, long, rps)
+    assert found is not None
+    return found
+
+
+def bootstrap(readings: Readings) -> tuple[float, float]:
+    """Compute that of earlier versions, known to be wrong: percentiles of resampled medians."""
+    random = Random(1)
+    speeds = sorted(
+        readings.input_size
+        / (
+            median(random.choices(readings.run_times, k=len(readings.run_times)))
+            - median(random.choices(readings.init_times, k=len(readings.init_times)))
+        )
+        for _ in range(_RESAMPLES)
+    )
+    tail = _RESAMPLES * 25 // 1000
+    return speeds[tail - 1], speeds[-tail]
 
 
 def measure_coverage(

@@ -23,32 +23,18 @@ from morocco.stats.intervals import (
     quantile,
     subtract,
 )
-from morocco.stats.speed import bound_speed, compute_rps
-from simulated_suites import Condition, list_conditions, measure_alarms, measure_coverage
+from morocco.stats.speed import bound_speed
+from simulated_suites import (
+    Condition,
+    bootstrap,
+    bound,
+    list_conditions,
+    measure_alarms,
+    measure_coverage,
+)
 
 CONDITIONS = list(list_conditions())
 USUAL = CONDITIONS[:9]
-
-
-def bound(readings: Readings) -> tuple[float, float]:
-    init, long = sorted(readings.init_times), sorted(readings.run_times)
-    found = bound_speed(1000, init, long, compute_rps(1000, median(init), long))
-    assert found is not None
-    return found
-
-
-def bootstrap(readings: Readings) -> tuple[float, float]:
-    """A method that is known to be wrong: percentiles of resampled medians."""
-    random = Random(1)
-    speeds = sorted(
-        1000
-        / (
-            median(random.choices(readings.run_times, k=len(readings.run_times)))
-            - median(random.choices(readings.init_times, k=len(readings.init_times)))
-        )
-        for _ in range(200)
-    )
-    return speeds[4], speeds[-5]
 
 
 def covers_as_it_should(share: float) -> bool:
