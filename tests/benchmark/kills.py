@@ -23,7 +23,7 @@ _PLAN = len(TASKS) * 2 * _REPEATS
 def measure_kills(folder: Path) -> Iterator[Figure]:
     """Yield what 1000 kills of suites of processes harmed, and 100 of suites of containers."""
     write_data(folder)
-    metronome = shlex.join(["exec:" + sys.executable, str(METRONOME), "--rate", "2000"])
+    metronome = shlex.join(["exec:" + sys.executable, str(METRONOME), "--rate", "200"])
     process = Victim(suite_command(metronome, folder, _REPEATS), _PLAN, longest=1.5)
     with ThreadPoolExecutor(2) as pool:  # as two users of a machine
         jobs = [
@@ -31,7 +31,7 @@ def measure_kills(folder: Path) -> Iterator[Figure]:
             for n in (1, 2)
         ]
         yield show_harm("processes", sum((job.result() for job in jobs), Counter[str]()))
-    with tag_image("--rate 2000 --hang 0.3") as target:
+    with tag_image("--rate 200 --hang 0.3") as target:
         container = Victim(suite_command(target, folder, _REPEATS), _PLAN, longest=3)
         harm = kill_suites(container, folder / "containers", _CONTAINER_KILLS, Random(3))
         yield show_harm("containers", harm, count_containers())

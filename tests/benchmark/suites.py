@@ -33,7 +33,7 @@ _PLAN = len(TASKS) * 2 * _REPEATS
 def measure_suite(folder: Path) -> Iterator[Figure]:
     """Yield the overhead of a run, and what remains after twenty kills."""
     write_data(folder)
-    with tag_image("--rate 2000 --hang 0.3") as target:
+    with tag_image("--rate 200 --hang 0.3") as target:
         yield _measure_overhead(target, folder)
         victim = Victim(suite_command(target, folder, _REPEATS), _PLAN, _LONGEST)
         harm = kill_suites(victim, folder / "killed", _KILLS, Random())

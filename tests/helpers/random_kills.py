@@ -6,6 +6,7 @@ import os
 import re
 import signal
 import subprocess
+import sys
 import time
 import uuid
 from collections import Counter
@@ -44,7 +45,8 @@ def kill_suites(victim: Victim, folder: Path, kills: int, random: Random) -> Cou
 
     `changed` and `lost` count logs and records that were finished before a kill. `processes` and
     `files` are those that are left when a suite is done; `hung` counts suites that outlived their
-    signals by a minute, `failed` those that did not end well without a kill.
+    signals by a minute, `failed` those that did not end well without a kill,
+    `invalid` those whose logs `check` refuses: their runs must last longer than their start-up.
     """
     harm = Counter[str]()
     while harm["kills"] < kills:
@@ -74,6 +76,9 @@ def _kill_until_done(victim: Victim, folder: Path, most: int, random: Random) ->
     with (folder / "messages").open("ab") as messages:
         harm["failed"] += _start(command, env, messages.fileno()).wait(_PATIENCE) != 0
     harm += _compare(finished)
+    profile = str(logs / "profile.toml")
+    check = [sys.executable, "-m", "morocco", "check", str(logs), "--profile", profile]
+    harm["invalid"] += subprocess.run(check, stdout=subprocess.DEVNULL, check=False).returncode != 0
     harm["lost"] += victim.plan - sum(path.suffix == ".jsonl" for path in _read_finished(logs))
     harm["processes"] += len(processes_with(f"{_MARK}={mark}"))
     strange = [path for path in logs.rglob("*") if path.is_file() and not _KEPT.match(path.name)]

@@ -74,7 +74,7 @@ def test_random_signals_leave_no_container(
     suite: Suites, images: Images, docker_engine: DockerClient
 ) -> None:
     for task in ("parus", "rcb"):
-        images.make(task, "--hang 0.2")
+        images.make(task, "--hang 0.2 --rate 20")
     command = suite.command(*SHORT, target=images.target)
     victim = Victim(command, plan=len(SHORT_RUNS), longest=3)
     harm = kill_suites(victim, suite.folder / "killed", kills=3, random=Random(2))
